@@ -1,0 +1,45 @@
+"""What the names of a kernel stand for: constants of its `where` clause, launch-time symbols, tiles, buffers."""
+
+from loopir.nodes import Alloc, Kernel, Param, Program, Workspace
+from loopir.symbols import names_of, try_evaluate
+from loopir.walk import expressions, walk
+
+
+def constants(kernel: Kernel) -> dict[str, int]:
+    """The `where` names that have a compile-time value, each with it."""
+    env: dict[str, int] = {}
+    for binding in kernel.where:
+        value = try_evaluate(binding.expr, env)
+        if value is not None:
+            env[binding.name] = value
+    return env
+
+
+def launch_symbols(kernel: Kernel) -> tuple[str, ...]:
+    """Symbols that nothing binds: launch-time arguments, sorted by name. Parameters' shapes give most of them."""
+    bound = {b.name for b in kernel.where}
+    used: set[str] = set()
+    for holder in (*kernel.params, *kernel.where, *kernel.requires):
+        used |= {n for e in expressions(holder) for n in names_of(e)}
+    for _, stmt in walk(kernel.body):
+        bound |= _binds(stmt)
+        used |= {n for e in expressions(stmt) for n in names_of(e)}
+    return tuple(sorted(used - bound))
+
+
+def _binds(stmt) -> set[str]:
+    names = {v for f in ("name", "iv", "flag") if isinstance(v := getattr(stmt, f, None), str)}
+    names |= {axis.iv for axis in getattr(stmt, "axes", ())}
+    for access in (getattr(stmt, "source", None), getattr(stmt, "target", None)):
+        names |= {a.name for a in access.axes} if access else set()
+    return names
+
+
+def buffers(program: Program, kernel: Kernel) -> dict[str, Param | Workspace]:
+    """Parameters and workspaces by name."""
+    return {b.name: b for b in (*program.workspaces, *kernel.params)}
+
+
+def allocs(kernel: Kernel) -> dict[str, Alloc]:
+    """The tiles by name; every tile is made by an `alloc`."""
+    return {s.name: s for _, s in walk(kernel.body) if isinstance(s, Alloc)}

@@ -1,0 +1,91 @@
+"""Generic traversal: paths, children, rebuilding, and which names a statement reads and makes.
+
+A path names a node inside a program by the fields and indices that lead to it, e.g.
+("kernels", 0, "body", 0, "body", 3). Refusals and verifier errors carry paths; the printer maps them to lines.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeAlias
+
+import sympy
+
+from loopir.nodes import Body, Kernel, Program, Stmt
+from loopir.symbols import Expr, names_of, substitute
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+def node_at(root: Any, path: Path) -> Any:
+    """The node that `path` leads to from `root`."""
+    for step in path:
+        root = getattr(root, step) if isinstance(step, str) else root[step]
+    return root
+
+
+def body_fields(stmt: Stmt) -> tuple[str, ...]:
+    """The fields of a statement that hold nested bodies, in text order."""
+    return tuple(n for n in ("body", "then", "orelse") if hasattr(stmt, n))
+
+
+def walk(body: Body, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
+    """Every statement below `body`, in text order, each with its path (`path` leads to `body` itself)."""
+    for i, stmt in enumerate(body):
+        here = (*path, i)
+        yield here, stmt
+        for name in body_fields(stmt):
+            yield from walk(getattr(stmt, name), (*here, name))
+
+
+def walk_program(program: Program) -> Iterator[tuple[Path, Stmt]]:
+    for i, kernel in enumerate(program.kernels):
+        yield from walk(kernel.body, ("kernels", i, "body"))
+
+
+def map_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
+    """`stmt` with each nested body replaced by `change(body)`."""
+    names = body_fields(stmt)
+    return replace(stmt, **{n: change(getattr(stmt, n)) for n in names}) if names else stmt  # pyright: ignore
+
+
+def expressions(node: Any) -> Iterator[Expr]:
+    """Every index expression held by `node` itself, not those of statements nested in it."""
+    nested = body_fields(node) if is_dataclass(node) else ()
+    for value in _parts(node, nested):
+        if isinstance(value, sympy.Expr):
+            yield value
+        elif is_dataclass(value) or isinstance(value, tuple):
+            yield from expressions(value)
+
+
+def _parts(node: Any, skip: tuple[str, ...]) -> tuple[Any, ...]:
+    if isinstance(node, tuple):
+        return node
+    return tuple(getattr(node, f.name) for f in fields(node) if f.name not in skip)
+
+
+def symbol_names(node: Any) -> frozenset[str]:
+    """The names of all index symbols that occur in `node`, not in statements nested in it."""
+    return frozenset().union(*map(names_of, expressions(node)))
+
+
+def substitute_node(node: Any, values: dict[str, Expr]) -> Any:
+    """`node`, nested statements included, with symbols replaced in every index expression."""
+    if isinstance(node, sympy.Expr):
+        return substitute(node, values)
+    if isinstance(node, tuple):
+        return tuple(substitute_node(n, values) for n in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        return replace(node, **{f.name: substitute_node(getattr(node, f.name), values) for f in fields(node)})
+    return node
+
+
+def defined_names(kernel: Kernel) -> frozenset[str]:
+    """Every name that a kernel gives a meaning to, free symbols included: what a fresh name must avoid."""
+    names = {p.name for p in kernel.params} | {b.name for b in kernel.where}
+    names |= {s for p in kernel.params for s in symbol_names(p)} | set(symbol_names(kernel.where))
+    for _, stmt in walk(kernel.body):
+        names |= symbol_names(stmt)
+        names |= {v for f in ("name", "iv", "tile", "flag") if isinstance(v := getattr(stmt, f, None), str)}
+        names |= {axis.iv for axis in getattr(stmt, "axes", ())}
+    return frozenset(names)

@@ -1,0 +1,96 @@
+"""What a pass is: options as fields of a frozen dataclass, a verdict with reasons, a rewrite that trusts its plan."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from loopir.errors import NotApplicable
+from loopir.nodes import Program
+from loopir.printer import excerpt
+from loopir.walk import Path
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One failed criterion: stable `code`, the `rule` it stands for, where (`path`, and the text `focus` on that
+    line), what was `found` and a `hint` that says what to do."""
+
+    code: str
+    rule: str
+    path: Path
+    found: str
+    hint: str
+    focus: str = ""
+
+
+@dataclass(frozen=True)
+class Applicable:
+    """A truthy verdict; `plan` is what `rewrite` needs, so that nothing is matched twice."""
+
+    plan: Any
+
+    def __bool__(self) -> bool:
+        return True
+
+    def explain(self) -> str:
+        return "applicable"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A falsy verdict with every failed criterion."""
+
+    pass_text: str
+    program: Program
+    reasons: tuple[Refusal, ...]
+
+    def __bool__(self) -> bool:
+        return False
+
+    @property
+    def codes(self) -> frozenset[str]:
+        return frozenset(r.code for r in self.reasons)
+
+    def explain(self) -> str:
+        """Every reason: code, rule, the place in the IR text with a caret, what was found, what to do."""
+        head = f"{self.pass_text}: not applicable, {len(self.reasons)} reason(s)"
+        return "\n\n".join((head, *(self._explain(r) for r in self.reasons)))
+
+    def _explain(self, reason: Refusal) -> str:
+        place = excerpt(self.program, reason.path, reason.focus)
+        return f"{reason.code}: {reason.rule}\n{place}\n  found: {reason.found}\n  hint:  {reason.hint}"
+
+
+Verdict: TypeAlias = Applicable | Refused
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Base of every pass. A subclass sets `name` and writes `match` and `rewrite`; its fields are its options."""
+
+    name: ClassVar[str]
+
+    def match(self, program: Program) -> Any | tuple[Refusal, ...]:
+        """A plan, or a non-empty tuple with every criterion that failed."""
+        raise NotImplementedError
+
+    def rewrite(self, program: Program, plan: Any) -> Program:
+        raise NotImplementedError
+
+    def can_be_applied(self, program: Program) -> Verdict:
+        """Check all criteria; never raises on a verified program."""
+        found = self.match(program)
+        if isinstance(found, tuple):
+            return Refused(str(self), program, found)
+        return Applicable(found)
+
+    def apply(self, program: Program) -> Program:
+        """The rewritten program; raises NotApplicable with the text of `can_be_applied(program).explain()`."""
+        verdict = self.can_be_applied(program)
+        if isinstance(verdict, Refused):
+            raise NotApplicable(verdict.explain())
+        return self.rewrite(program, verdict.plan)
+
+    def __str__(self) -> str:
+        from passes.options import pass_text  # the pipeline syntax knows passes, not the other way round
+
+        return pass_text(self)
