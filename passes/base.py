@@ -7,6 +7,7 @@ from loopir.errors import NotApplicable
 from loopir.nodes import Program
 from loopir.printer import excerpt
 from loopir.walk import Path
+from passes.options import check_options, pass_text
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,20 @@ class Pass:
 
     name: ClassVar[str]
 
+    def __post_init__(self):
+        """Check the options' types; the text of an enum stands for it (`merge="atomic"`)."""
+        check_options(self)
+
     def match(self, program: Program) -> Any | tuple[Refusal, ...]:
         """A plan, or a non-empty tuple with every criterion that failed."""
         raise NotImplementedError
 
     def rewrite(self, program: Program, plan: Any) -> Program:
         raise NotImplementedError
+
+    def report(self, plan: Any) -> tuple[tuple[str, str], ...]:
+        """What `plan` amounts to, as rows (label, text) for `loopir-opt --explain`."""
+        return ()
 
     def can_be_applied(self, program: Program) -> Verdict:
         """Check all criteria; never raises on a verified program."""
@@ -91,6 +100,4 @@ class Pass:
         return self.rewrite(program, verdict.plan)
 
     def __str__(self) -> str:
-        from passes.options import pass_text  # the pipeline syntax knows passes, not the other way round
-
         return pass_text(self)

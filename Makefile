@@ -1,0 +1,49 @@
+# One entry point for people and for CI. Everything runs in .venv, which the first target that needs it makes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long test-gpu check format bench bench-compile clean
+
+help: ## show this text
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,dev]'
+	touch $@
+
+setup: $(VENV)/.ready ## make .venv with everything in it
+
+demo: $(VENV)/.ready ## the main job on the CPU: IR, schedule, Triton source, checked result, a cubin
+	$(BIN)/python examples/quickstart.py
+
+test: $(VENV)/.ready ## the tests that need no GPU
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+test-long: $(VENV)/.ready ## the tests at their full counts
+	$(BIN)/python -m pytest -n $(JOBS) -q --long
+
+test-gpu: ## the tests marked gpu, with the python3 of a machine that has one
+	$(PYTHON) -m pytest -q -m gpu tests
+
+check: $(VENV)/.ready ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/.ready ## rewrite the sources in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: ## GEMM times against torch.matmul, with the python3 of a machine that has a GPU
+	$(PYTHON) -m benchmarks.gemm
+
+bench-compile: $(VENV)/.ready ## import, rewrite and compile times on this machine
+	$(BIN)/python -m benchmarks.compile_time
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,137 @@
+"""Parser of element-wise expressions and of number literals. The tree is kept exactly as written."""
+
+import math
+from collections.abc import Callable
+
+from loopir.lexer import INT64, Cursor, Token, TokenKind, nearest
+from loopir.nodes import EWISE_FUNCTIONS, Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
+from loopir.types import DType, ReduceOp
+
+#: Operations of one element-wise expression, which is as deep as its chains are long.
+MAX_OPERATIONS = 100
+
+AXIS_REDUCTIONS = {"sum": ReduceOp.ADD, "amax": ReduceOp.MAX, "amin": ReduceOp.MIN}
+_SUM = {"+": "add", "-": "sub"}
+_PRODUCT = {"*": "mul", "/": "div"}
+_NUMBERS = (TokenKind.INT, TokenKind.FLOAT)
+_FORMS = ("cast", "expand", *AXIS_REDUCTIONS, *EWISE_FUNCTIONS)
+
+
+def literal(c: Cursor) -> Literal:
+    """`3`, `-1.5e-3`, `inf` or `-inf`."""
+    negative = bool(c.accept("-"))
+    if not _is_number(c.peek):
+        c.fail_expected("a number")
+    return Literal(_number(c, c.take(), negative))
+
+
+def _is_number(token: Token) -> bool:
+    return token.kind in _NUMBERS or token.text == "inf"
+
+
+def _number(c: Cursor, token: Token, negative: bool) -> int | float:
+    if token.kind is TokenKind.INT:
+        value = -c.int_value(token) if negative else c.int_value(token)
+        if value not in INT64:
+            c.fail(f"integer {token.text} needs more than 64 bits", token)
+        return value
+    magnitude = float(token.text)
+    if math.isinf(magnitude) and token.text != "inf":
+        c.fail(f"number {token.text} is beyond the range of f64; write inf", token)
+    return -magnitude if negative else magnitude
+
+
+def ewise_expr(c: Cursor) -> Ewise_:
+    """`a * 2 + expand(bias, 0)`: + - * / and unary - with Python's precedence, the rest in call form."""
+    c.operations = 0
+    return _sum(c)
+
+
+def _sum(c: Cursor) -> Ewise_:
+    return _chain(c, _SUM, _product)
+
+
+def _product(c: Cursor) -> Ewise_:
+    return _chain(c, _PRODUCT, _unary)
+
+
+def _chain(c: Cursor, operators: dict[str, str], operand: Callable[[Cursor], Ewise_]) -> Ewise_:
+    left = operand(c)
+    while operator := c.accept(*operators):
+        _count(c)
+        left = Apply(operators[operator], (left, operand(c)))
+    return left
+
+
+def _unary(c: Cursor) -> Ewise_:
+    if c.peek.text != "-" or _is_number(c.after):
+        return _primary(c)
+    c.take()
+    _count(c)
+    return Apply("neg", (_unary(c),))
+
+
+def _primary(c: Cursor) -> Ewise_:
+    if c.peek.text == "-" or _is_number(c.peek):
+        return literal(c)
+    if c.peek.text == "(":
+        return _parenthesised(c)
+    if c.peek.kind is TokenKind.NAME and c.after.text == "(":
+        return _call(c)
+    return TileRef(c.name("an element-wise expression"))
+
+
+def _parenthesised(c: Cursor) -> Ewise_:
+    c.enter_parenthesis()
+    c.expect("(")
+    inner = _sum(c)
+    c.expect(")")
+    c.leave_parenthesis()
+    return inner
+
+
+def _call(c: Cursor) -> Ewise_:
+    token = c.take()
+    _count(c)
+    if token.text not in _FORMS:
+        hint = nearest(token.text, _FORMS) or f"; there are {', '.join(_FORMS)}"
+        c.fail(f"unknown function `{token.text}`{hint}", token)
+    c.enter_parenthesis()
+    c.expect("(")
+    called = _arguments(c, token)
+    c.expect(")")
+    c.leave_parenthesis()
+    return called
+
+
+def _arguments(c: Cursor, token: Token) -> Ewise_:
+    if token.text == "cast":
+        dtype = c.choice(DType, "a dtype")
+        c.expect(",")
+        return Cast(dtype, _sum(c))
+    if token.text == "expand":
+        return Expand(_sum(c), _axis(c))
+    if token.text in AXIS_REDUCTIONS:
+        return AxisReduce(AXIS_REDUCTIONS[token.text], _sum(c), _axis(c))
+    return _apply(c, token)
+
+
+def _axis(c: Cursor) -> int:
+    c.expect(",")
+    return c.integer("an axis")
+
+
+def _apply(c: Cursor, token: Token) -> Ewise_:
+    arguments = [_sum(c)]
+    while c.accept(","):
+        arguments.append(_sum(c))
+    wanted = EWISE_FUNCTIONS[token.text]
+    if len(arguments) != wanted:
+        c.fail(f"`{token.text}` takes {wanted} argument(s), found {len(arguments)}", token)
+    return Apply(token.text, tuple(arguments))
+
+
+def _count(c: Cursor) -> None:
+    c.operations += 1
+    if c.operations > MAX_OPERATIONS:
+        c.fail(f"element-wise expression with more than {MAX_OPERATIONS} operations")

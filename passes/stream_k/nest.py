@@ -1,0 +1,148 @@
+"""Taking a kernel apart: the parallel grid, the statements before, inside and after its one Reduce."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loopir.nodes import Body, For, Grid, Grid1D, GridAxis, Kernel, Param, Program, Reduce, Stmt, TileOrder
+from loopir.scope import constants
+from loopir.symbols import Expr, try_evaluate
+from loopir.types import ForKind
+from loopir.walk import Path, node_at, walk
+from passes.base import Refusal
+
+Placed = tuple[Path, Stmt]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A grid of output tiles around one Reduce. `before`, `inside` and `after` hold the leaf and block statements of
+    the grid body in text order, relative to the Reduce; paths lead from the program."""
+
+    kernel: Kernel
+    axes: tuple[GridAxis, ...]
+    order: TileOrder
+    body: Body
+    grid_path: Path
+    body_path: Path
+    reduce: Reduce
+    reduce_path: Path
+    before: tuple[Placed, ...]
+    inside: tuple[Placed, ...]
+    after: tuple[Placed, ...]
+    env: dict[str, int]
+
+    @property
+    def loop(self) -> For:
+        """The panel loop; the verifier makes it the only statement of the Reduce."""
+        loop = self.reduce.body[0]
+        assert isinstance(loop, For)
+        return loop
+
+    @property
+    def loop_path(self) -> Path:
+        return (*self.reduce_path, "body", 0)
+
+    @property
+    def accumulators(self) -> frozenset[str]:
+        return frozenset(a.tile for a in self.reduce.accumulators)
+
+    @property
+    def grid_names(self) -> frozenset[str]:
+        return frozenset(axis.iv for axis in self.axes)
+
+    def param(self, name: str) -> Param | None:
+        return next((p for p in self.kernel.params if p.name == name), None)
+
+    def constant(self, expr: Expr) -> int | None:
+        return try_evaluate(expr, self.env)
+
+
+def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
+    """The nest of the program's only kernel, or the structural criteria it fails (SK01, SK02, SK15)."""
+    if len(program.kernels) != 1:
+        found = f"{len(program.kernels)} kernels"
+        return (_sk01(("kernels", 0), found, "apply the pass before a second kernel is added"),)
+    kernel = program.kernels[0]
+    root_path: Path = ("kernels", 0, "body", 0)
+    root = node_at(program, root_path) if kernel.body else None
+    if isinstance(root, Grid1D):
+        return (_sk15(root_path, root),)
+    if not isinstance(root, Grid) or len(kernel.body) != 1:
+        return (_sk01(root_path if root else ("kernels", 0), "no grid roots the kernel", "start from a tiled grid"),)
+    grids = tuple(_band(root, root_path))
+    grid_path, innermost = grids[-1]
+    body_path: Path = (*grid_path, "body")
+    placed = tuple(walk(innermost.body, body_path))
+    reduces = [p for p, stmt in placed if isinstance(stmt, Reduce)]
+    if len(reduces) != 1:
+        return (_sk02(reduces[1] if reduces else grid_path, len(reduces)),)
+    path = reduces[0]
+    between = tuple(_not_wave_loops(program, body_path, path, constants(kernel)))
+    if between:
+        return between
+    inside = tuple(p for p in placed if p[0][: len(path)] == path and len(p[0]) > len(path))
+    return Nest(
+        kernel=kernel,
+        axes=tuple(axis for _, grid in grids for axis in grid.axes),
+        order=innermost.order,
+        body=innermost.body,
+        grid_path=root_path,
+        body_path=body_path,
+        reduce=node_at(program, path),
+        reduce_path=path,
+        before=tuple(p for p in placed if _precedes(p[0], path)),
+        inside=inside,
+        after=tuple(p for p in placed if _precedes(path, p[0]) and p not in inside),
+        env=constants(kernel),
+    )
+
+
+def _band(grid: Grid, path: Path) -> Iterator[tuple[Path, Grid]]:
+    """`grid` and the grids that are, one by one, the whole body of the one around them."""
+    yield path, grid
+    if len(grid.body) == 1 and isinstance(grid.body[0], Grid):
+        yield from _band(grid.body[0], (*path, "body", 0))
+
+
+def _not_wave_loops(program: Program, body_path: Path, path: Path, env: dict[str, int]) -> Iterator[Refusal]:
+    """SK01 for each statement around the Reduce that is no wave loop of constant trip."""
+    for end in range(len(body_path) + 1, len(path), 2):
+        stmt = node_at(program, path[:end])
+        if not is_wave_loop(stmt) or try_evaluate(stmt.hi - stmt.lo, env) is None:
+            found = f"a {type(stmt).__name__.lower()} statement between the grid and the reduce"
+            yield _sk01(path[:end], found, "only wave loops with a constant trip count may stand there")
+
+
+def _precedes(a: Path, b: Path) -> bool:
+    """Whether `a` stands before `b` in text order and does not contain it."""
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            return x < y if isinstance(x, int) and isinstance(y, int) else (x, y) == ("then", "orelse")
+    return False
+
+
+def _sk01(path: Path, found: str, hint: str) -> Refusal:
+    return Refusal("SK01", "a parallel grid of output tiles roots the kernel", path, found, hint)
+
+
+def _sk02(path: Path, count: int) -> Refusal:
+    found = f"{count} reduce statements in the grid body"
+    hint = "combine them into one reduce with several accumulators, or split the kernel in two"
+    return Refusal("SK02", "exactly one reduce in the grid body", path, found, hint if count else "mark the panel loop as `reduce (acc: add) { for ... }`")
+
+
+def _sk15(path: Path, grid: Grid1D) -> Refusal:
+    found = f"grid1d ({grid.iv}) is persistent already"
+    return Refusal("SK15", "the kernel is not persistent yet", path, found, "apply stream-k once, to the grid form")
+
+
+def tile_count(axes: tuple[GridAxis, ...]) -> Expr:
+    """The number of output tiles: the product of the grid's extents."""
+    total: Expr = axes[0].extent
+    for axis in axes[1:]:
+        total = total * axis.extent
+    return total
+
+
+def is_wave_loop(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind is ForKind.WAVE

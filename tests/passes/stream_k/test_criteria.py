@@ -1,0 +1,285 @@
+"""Every refusal code of stream-k: the complete set of codes for a text and options, and an accepted neighbour."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from loopir.errors import NotApplicable
+from loopir.parser import parse
+from loopir.printer import to_text
+try:
+    from loopir.verifier import verify
+except ImportError:
+    verify = print
+from passes.base import Refused
+from passes.options import pass_text
+from passes.pipeline_text import parse_pass
+from passes.stream_k import StreamKPass
+from tests.support.texts import GEMM, MAX_ROWS, edited
+
+Edit = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """`setup` edits of the base text are accepted with `options`; the fault on top of them, in the text or in the
+    options, is refused with just `codes`."""
+
+    name: str
+    codes: str
+    fault: tuple[Edit, ...] = ()
+    setup: tuple[Edit, ...] = ()
+    options: str = "units=5"
+    fault_options: str = ""
+    base: str = field(default=GEMM, repr=False)
+
+
+ROW_SUM = """\
+kernel @row_sum(X: i8[M, K], out Y: i32[M])
+    where M = 96, K = 100, BM = 32, BK = 16, P = max(1, ceildiv(K, BK)) {
+  grid (ti) in [ceildiv(M, BM)] {
+    alloc s: register i32[BM]
+    alloc x: shared i8[BM, BK]
+    fill s, 0
+    reduce (s: add) {
+      for kp in 0 .. P {
+        coop_load x, X[ti * BM +: BM, kp * BK +: BK] masked
+        ewise s = s + sum(cast(i32, x), 1)
+      }
+    }
+    store Y[ti * BM +: BM], s masked
+  }
+}
+"""
+
+FILL = "    fill acc, 0\n"
+ALLOC = "    alloc acc: register f32[BM, BN]\n"
+DOT = "        dot acc, a, b\n"
+STORE = "    store C[ti * BM +: BM, tj * BN +: BN], acc masked\n"
+GRID = "  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {\n"
+PANELS = "P = max(1, ceildiv(K, BK))"
+REDUCE = GEMM[GEMM.index("    reduce") : GEMM.index("    store")]
+MAX_REDUCE = MAX_ROWS[MAX_ROWS.index("    fill") : MAX_ROWS.index("    store")]
+SUM_REDUCE = edited(
+    MAX_REDUCE,
+    ("fill top, -inf", "fill top, 0"),
+    ("(top: max)", "(top: add)"),
+    (" else -inf", ""),
+    ("max(top, amax(x, 1))", "top + sum(x, 1)"),
+)
+F16_ACC = (("out C: f32", "out C: f16"), ("acc: register f32", "acc: register f16"))
+SYMBOLIC = "units=5 launch-constants=true"
+EPILOGUE = "    ewise acc = max(acc, 0)\n"
+WITH_D = ("out C: f32[M, N])", "out C: f32[M, N], out D: f16[M, BK])")
+ALIAS_A = (PANELS + " {", PANELS + "\n    alias(A, C) {")
+
+
+def after(place: str, text: str) -> Edit:
+    return place, place + text
+
+
+CASES = [
+    Case("loop_between", "SK01", ((REDUCE, f"    for r in 0 .. 2 {{\n{REDUCE}    }}\n"),)),
+    Case("condition_between", "SK01", ((REDUCE, f"    if ti == 0 {{\n{REDUCE}    }}\n"),)),
+    Case("two_reduces", "SK02", (after(REDUCE, REDUCE),)),
+    Case("no_reduce", "SK02", ((REDUCE, ""),)),
+    Case("max", "SK03", ((SUM_REDUCE, MAX_REDUCE),), ((MAX_REDUCE, SUM_REDUCE),), base=MAX_ROWS),
+    Case("scan", "SK03", (("reduce (acc: add)", "reduce (acc: scan)"),)),
+    Case("argmax", "SK03", (("reduce (acc: add)", "reduce (acc: argmax)"),)),
+    Case(
+        "int8_accumulator",
+        "SK04",
+        (("out Y: i32", "out Y: i8"), ("register i32", "register i8"), ("cast(i32, x)", "x")),
+        base=ROW_SUM,
+    ),
+    Case("fp16_on_gfx942", "SK04", setup=F16_ACC, fault_options="units=5 target=hip:gfx942"),
+    Case("loop_from_one", "SK05", (("in 0 .. P", "in 1 .. P"),)),
+    Case(
+        "ragged_panels",
+        "SK05",
+        (("in 0 .. P", "in 0 .. n"),),
+        (("A: f16[M, K]", "lens: i32[3], A: f16[M, K]"), after(FILL, "    let n = lens[ti]\n")),
+    ),
+    Case(
+        "panels_by_tile_row", "SK05", (("in 0 .. 3", "in 0 .. ti + 1"),), (("in 0 .. P", "in 0 .. 3"),)
+    ),
+    Case(
+        "K_at_launch", "SK05", setup=((" K = 100,", ""),), options=SYMBOLIC, fault_options="units=5"
+    ),
+    Case(
+        "K_may_be_zero",
+        "SK05",
+        ((PANELS, "P = ceildiv(K, BK)"),),
+        ((" K = 100,", ""),),
+        options=SYMBOLIC,
+    ),
+    Case("no_panels", "SK05", (("P = 1 ", "P = 0 "),), ((PANELS, "P = 1"),)),
+    Case(
+        "M_at_launch", "SK06", setup=((" M = 96,", ""),), options=SYMBOLIC, fault_options="units=5"
+    ),
+    Case(
+        "triangular_grid",
+        "SK06",
+        (("(tj) in [ceildiv(N, BN)]", "(tj) in [ti + 1]"),),
+        (
+            (GRID, "  grid (ti) in [ceildiv(M, BM)] {\n  grid (tj) in [ceildiv(N, BN)] {\n"),
+            (STORE, STORE + "  }\n"),
+        ),
+    ),
+    Case("unmasked_tail_store", "SK06", ((", acc masked", ", acc"),)),
+    Case("unmasked_tail_load", "SK06", (("kp * BK +: BK] masked", "kp * BK +: BK]"),)),
+    Case("inout_output", "SK07", (("out C", "inout C"),)),
+    Case("nothing_stored", "SK07", ((STORE, ""),)),
+    Case("stored_twice", "SK07", ((STORE, STORE + STORE),)),
+    Case(
+        "stored_to_workspace",
+        "SK07",
+        ((STORE, STORE.replace("C[", "W[")),),
+        (("kernel @gemm", "workspace W: f32[96, 80]\nkernel @gemm"),),
+    ),
+    Case("relu", "SK08", ((STORE, EPILOGUE + STORE),)),
+    Case(
+        "cast",
+        "SK08",
+        (
+            ("out C: f32", "out C: f16"),
+            after(ALLOC, "    alloc out: register f16[BM, BN]\n"),
+            (STORE, "    ewise out = cast(f16, acc)\n" + STORE.replace("acc", "out")),
+        ),
+    ),
+    Case("conditional_store", "SK08", ((STORE, f"    if ti == 0 {{\n{STORE}    }}\n"),)),
+    Case("aliased_input", "SK09", (ALIAS_A,)),
+    Case("omitted_axis", "SK10", (("C[ti * BM +: BM, tj", "C[ti * BM +: BM, ti"),)),
+    Case("overlapping_tiles", "SK10", (("C[ti * BM +: BM", "C[ti * 16 +: BM"),)),
+    Case(
+        "carried_tile",
+        "SK11",
+        (after(DOT, "        ewise s = s + 1\n"),),
+        (after(ALLOC, "    alloc s: register f32[BM]\n    fill s, 0\n"),),
+    ),
+    Case(
+        "carried_counter",
+        "SK11",
+        (after(DOT, "        while c < kp {\n          set c = c + 1\n        }\n"),),
+        (after(FILL, "    let c = 0\n"),),
+    ),
+    Case(
+        "last_panel_escapes",
+        "SK11 SK13",
+        (after(STORE, "    store D[ti * BM +: BM, 0 +: BK], a masked\n"),),
+        (WITH_D,),
+    ),
+    Case("starts_at_one", "SK12", (("fill acc, 0", "fill acc, 1"),)),
+    Case(
+        "starts_at_bias",
+        "SK12",
+        ((FILL, "    load acc, Z[ti * BM +: BM, tj * BN +: BN] masked\n"),),
+        (("out C", "Z: f32[M, N], out C"),),
+    ),
+    Case("filled_on_condition", "SK12", ((FILL, f"{FILL}    if ti == 0 {{\n  {FILL}    }}\n"),)),
+    Case(
+        "store_before",
+        "SK13",
+        (after(FILL, "    store D[ti * BM +: BM, tj * BN +: BN], acc masked\n"),),
+        (("out C: f32[M, N])", "out C: f32[M, N], out D: f32[M, N])"),),
+    ),
+    Case(
+        "atomic_inside",
+        "SK13",
+        (after(DOT, "        atomic add D[ti * BM +: BM, 0 +: BK], a masked\n"),),
+        (("out C: f32[M, N])", "out C: f32[M, N], inout D: f16[M, BK])"),),
+    ),
+    Case(
+        "arrive_inside",
+        "SK13",
+        (after(FILL, "    arrive last, count[ti], 2\n"),),
+        (("kernel @gemm", "workspace count: i32[3]\nkernel @gemm"),),
+    ),
+    Case("splits_not_dividing", "SK14", options="splits=7", fault_options="splits=4"),
+    Case("units_beside_splits", "SK14", options="splits=7 units=63", fault_options="splits=7 units=64"),
+    Case("determinism_asked", "SK16", fault_options="units=5 deterministic=true"),
+    Case("fragment", "SK17", (("acc: register", "acc: fragment"),)),
+    Case(
+        "several",
+        "SK07 SK08 SK09 SK12 SK16",
+        (("out C", "inout C"), (STORE, EPILOGUE + STORE), ALIAS_A, ("fill acc, 0", "fill acc, 2")),
+        fault_options="deterministic=true",
+    ),
+]
+
+
+def stream_k(options: str) -> StreamKPass:
+    made = parse_pass(f"stream-k{{{options}}}")
+    assert isinstance(made, StreamKPass)
+    return made
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_fault_is_refused_with_just_these_codes(case: Case):
+    program = parse(edited(edited(case.base, *case.setup), *case.fault))
+    verify(program)
+    verdict = stream_k(case.fault_options or case.options).can_be_applied(program)
+    assert isinstance(verdict, Refused)
+    assert sorted(verdict.codes) == case.codes.split(), verdict.explain()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_neighbour_without_the_fault_is_accepted(case: Case):
+    program = parse(edited(case.base, *case.setup))
+    verify(program)
+    verdict = stream_k(case.options).can_be_applied(program)
+    assert verdict, verdict.explain()
+    verify(stream_k(case.options).apply(program))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_apply_raises_with_the_text_of_explain_and_changes_nothing(case: Case):
+    program = parse(edited(edited(case.base, *case.setup), *case.fault))
+    text = to_text(program)
+    refusing = stream_k(case.fault_options or case.options)
+    with pytest.raises(NotApplicable) as raised:
+        refusing.apply(program)
+    assert str(raised.value) == refusing.can_be_applied(program).explain()
+    assert to_text(program) == text
+
+
+def test_persistent_kernel_is_refused():
+    once = stream_k("units=5").apply(parse(GEMM))
+    verdict = stream_k("units=5").can_be_applied(once)
+    assert isinstance(verdict, Refused)
+    assert verdict.codes == {"SK15"}
+
+
+def test_two_kernels_are_refused():
+    verdict = stream_k("units=5").can_be_applied(parse(GEMM + GEMM.replace("@gemm", "@again")))
+    assert isinstance(verdict, Refused)
+    assert verdict.codes == {"SK01"}
+
+
+def test_every_code_has_a_case():
+    covered = {code for case in CASES for code in case.codes.split()} | {"SK15"}
+    assert covered == {f"SK{n:02}" for n in range(1, 18)}
+
+
+def test_explain_shows_code_line_caret_found_and_hint():
+    verdict = stream_k("units=5").can_be_applied(parse(edited(GEMM, (STORE, EPILOGUE + STORE))))
+    text = verdict.explain()
+    assert text.startswith("stream-k{units=5}: not applicable, 1 reason(s)")
+    assert "SK08: with merge=atomic nothing but the writeback follows the reduction" in text
+    assert "ewise acc = max(acc, 0)" in text
+    assert "^" in text
+    assert "hint:" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("units", 0), ("units", "8"), ("splits", -1), ("target", "cuda:70"), ("merge", "magic")],
+)
+def test_wrong_option_values_raise(option: str, value: object):
+    with pytest.raises((ValueError, TypeError), match=str(value)):
+        StreamKPass(**{option: value})  # pyright: ignore[reportArgumentType]
+
+
+def test_options_print_and_parse_back():
+    text = "stream-k{merge=atomic units=132 bounds=big-units launch-constants=true target=cuda:80}"
+    assert pass_text(stream_k(text[len("stream-k{") : -1])) == text
