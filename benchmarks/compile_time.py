@@ -1,4 +1,5 @@
-"""Figures of the compiler itself, on the CPU: imports, rewriting, one offline compile. Prints a line each."""
+"""Figures of the compiler itself, on the CPU: imports, rewriting, one offline compile. Prints a
+line each."""
 
 import statistics
 import subprocess
@@ -6,7 +7,12 @@ import sys
 import time
 from collections.abc import Callable
 
-IMPORT = "import time; t = time.perf_counter(); import loopir.build, loopir.parser, loopir.printer, passes.pipeline, passes.stream_k; print(time.perf_counter() - t)"
+IMPORT = """
+import time
+start = time.perf_counter()
+import loopir.build, loopir.parser, loopir.printer, passes.pipeline, passes.stream_k
+print(time.perf_counter() - start)
+"""
 
 
 def main() -> int:
@@ -23,7 +29,8 @@ def import_seconds(rounds: int = 5) -> float:
 
 
 def rewrite_seconds(rounds: int = 20) -> float:
-    """Build + can_be_applied + apply + emit of a bf16 GEMM, in seconds: the first call of a process apart."""
+    """Build + can_be_applied + apply + emit of a bf16 GEMM, in seconds: the first call of a process
+    apart."""
     from backends.triton_codegen import emit
     from loopir.build import gemm
     from passes.stream_k import StreamKPass
@@ -39,12 +46,15 @@ def rewrite_seconds(rounds: int = 20) -> float:
 
 
 def compile_seconds() -> float:
-    """One ahead-of-time compile for cuda:90, in seconds, with imports and the compiler's own start paid before."""
+    """One ahead-of-time compile for cuda:90, in seconds, with imports and the compiler's own start
+    paid before."""
     from backends.triton_codegen import compile
     from loopir.build import gemm
 
     compile(gemm(512, 512, 512, "f16", tile=(64, 64, 32)), "cuda:90")
-    fresh = gemm(1536, 1536, 4096 + 64 * (time.time_ns() % 4096), "bf16")  # a size no cache has seen
+    fresh = gemm(
+        1536, 1536, 4096 + 64 * (time.time_ns() % 4096), "bf16"
+    )  # a size no cache has seen
     return _seconds(lambda: compile(fresh, "cuda:90"))
 
 

@@ -1,4 +1,5 @@
-"""A GEMM the whole way, on the CPU: IR, Stream-K, Triton source, a checked result, and a cubin without a GPU."""
+"""A GEMM the whole way, on the CPU: IR, Stream-K, Triton source, a checked result, and a cubin
+without a GPU."""
 
 import torch
 
@@ -24,7 +25,8 @@ def main() -> None:
 
 
 def run_and_check(program) -> str:
-    """Run on seeded random matrices and compare with fp64; raises if an element is further off than fp32 sums may be."""
+    """Run on seeded random matrices and compare with fp64; raises if an element is further off than
+    fp32 sums may be."""
     torch.manual_seed(0)
     a = torch.randn(384, 512).to(torch.bfloat16)
     b = torch.randn(320, 512).to(torch.bfloat16).t()  # stored [N, K], as weights are
@@ -41,8 +43,8 @@ def run_and_check(program) -> str:
 def compile_ahead(program) -> str:
     kernel = compile(program, "cuda:90")
     return (
-        f"cubin of {len(kernel.binary):,} bytes, {kernel.registers} registers, {kernel.spills} spilled bytes, "
-        f"{kernel.shared_bytes:,} bytes of shared memory"
+        f"cubin of {len(kernel.binary):,} bytes, {kernel.registers} registers, "
+        f"{kernel.spills} spilled bytes, {kernel.shared_bytes:,} bytes of shared memory"
     )
 
 

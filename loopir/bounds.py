@@ -11,16 +11,30 @@ it is too weak, `upper` and `lower` also try rewritten forms of the expression:
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, prod
 from typing import TypeAlias
 
 import sympy
 
 from loopir.intervals import UNKNOWN, Bound, Interval, maximum, minimum
-from loopir.symbols import CeilDiv, Expr, FloorDiv, Max, Min, Mod, names_of, substitute, to_expr
+from loopir.symbols import (
+    CeilDiv,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    floordiv,
+    imax,
+    imin,
+    names_of,
+    substitute,
+    to_expr,
+)
 
 _SEARCH_DEPTH = 3
 _MOST_CHOICES = 4
+_MOST_TERMS = 64
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,11 @@ def interval(expr: Expr, env: Env) -> Interval:
         return Interval(int(expr), int(expr))
     if isinstance(expr, sympy.Symbol):
         return env[expr.name].interval if expr.name in env else UNKNOWN
-    return _combined(expr, [interval(a, env) for a in expr.args])
+    return _combined(expr, [interval(a, env) for a in _arguments(expr)])
+
+
+def _arguments(expr: Expr) -> tuple[Expr, ...]:
+    return expr.args  # pyright: ignore[reportReturnType]
 
 
 def _combined(expr: Expr, parts: list[Interval]) -> Interval:
@@ -55,18 +73,23 @@ def _combined(expr: Expr, parts: list[Interval]) -> Interval:
                 product *= part
             return product
         case FloorDiv():
-            return parts[0] // parts[1]
+            return parts[0] // _divisor(parts[1])
         case CeilDiv():
-            return parts[0].ceildiv(parts[1])
+            return parts[0].ceildiv(_divisor(parts[1]))
         case Mod():
-            return parts[0] % parts[1]
+            return parts[0] % _divisor(parts[1])
         case Min():
             return minimum(parts)
         case Max():
             return maximum(parts)
-        case sympy.Pow() if expr.exp.is_Integer and expr.exp >= 0:
-            return parts[0] ** int(expr.exp)
+        case sympy.Pow() if _is_power(expr):
+            return parts[0] ** int(_arguments(expr)[1])
     return UNKNOWN
+
+
+def _divisor(known: Interval) -> Interval:
+    """Nothing divides by zero: a divisor that is not negative is positive where it divides."""
+    return known.meet(Interval(1)) if known.lo == 0 else known
 
 
 def bounds(expr: Expr, env: Env) -> Interval:
@@ -78,7 +101,7 @@ def bounds(expr: Expr, env: Env) -> Interval:
 
 
 def _has_open_remainder(expr: Expr) -> bool:
-    """Whether a remainder depends on another term: `start + x % rows` with rows = min(end - start, 8)."""
+    """Whether a remainder may depend on another term, as in start + x % min(end - start, 8)."""
     return expr.is_Add and any(not m.args[1].is_Integer for m in expr.atoms(Mod))
 
 
@@ -120,44 +143,68 @@ def _forms(expr: Expr, env: Env) -> Iterator[Expr]:
 def _numbered(expr: Expr, env: Env) -> Expr:
     """`expr` with the numbers of its constant scalars."""
     known = {n: env[n].interval for n in names_of(expr) if n in env}
-    return substitute(expr, {n: to_expr(i.lo) for n, i in known.items() if i.is_constant})
+    return substitute(expr, {n: to_expr(int(i.lo)) for n, i in known.items() if i.is_constant})
 
 
 def _next_forms(expr: Expr, env: Env) -> tuple[Expr, ...]:
     values = {n: env[n].value for n in names_of(expr) if n in env}
     inlined = substitute(expr, {n: v for n, v in values.items() if v is not None})
     forms = (_numbered(form, env) for form in (_raised(expr, env), inlined))
-    return tuple(dict.fromkeys(_cancel(sympy.expand(form)) for form in forms))
+    return tuple(dict.fromkeys(_cancel(_expand(form)) for form in forms))
+
+
+def _expand(expr: Expr) -> Expr:
+    """Products of sums multiplied out, unless there would be very many terms."""
+    return sympy.expand(expr) if _terms_in(expr) <= _MOST_TERMS else expr
+
+
+def _terms_in(expr: Expr) -> int:
+    """The number of terms of `expr` multiplied out, those of its functions' arguments included."""
+    if not expr.args:
+        return 1
+    counts = [_terms_in(a) for a in _arguments(expr)]
+    if expr.is_Mul:
+        return prod(counts)
+    return counts[0] ** int(_arguments(expr)[1]) if _is_power(expr) else sum(counts)
+
+
+def _is_power(expr: Expr) -> bool:
+    exponent = _arguments(expr)[1] if expr.is_Pow else sympy.Integer(-1)
+    return exponent.is_Integer and 0 <= int(exponent) <= _MOST_TERMS
 
 
 def _raised(expr: Expr, env: Env) -> Expr:
     """`expr` with scalars and remainders put at symbolic bounds where that cannot lower it."""
+    parts = _arguments(expr)
     match expr:
         case sympy.Symbol():
             limit = env[expr.name].limit if expr.name in env else None
             return expr if limit is None else limit
         case sympy.Add() | Min() | Max():
-            return expr.func(*(_raised(a, env) for a in expr.args))
-        case sympy.Mul() if all(interval(a, env).lo >= 0 for a in expr.args):
-            return expr.func(*(_raised(a, env) for a in expr.args))
-        case FloorDiv() | CeilDiv() if interval(expr.args[1], env).lo >= 1:
-            return expr.func(_raised(expr.args[0], env), expr.args[1])
-        case Mod() if interval(expr.args[1], env).lo >= 1 and not expr.args[1].is_Integer:
-            return expr.args[1] - 1
+            return _rebuilt(expr, *(_raised(a, env) for a in parts))
+        case sympy.Mul() if all(interval(a, env).lo >= 0 for a in parts):
+            return _rebuilt(expr, *(_raised(a, env) for a in parts))
+        case FloorDiv() | CeilDiv() if interval(parts[1], env).lo >= 0:
+            return _rebuilt(expr, _raised(parts[0], env), parts[1])
+        case Mod() if interval(parts[1], env).lo >= 0 and not parts[1].is_Integer:
+            return parts[1] - 1
     return expr
+
+
+def _rebuilt(expr: Expr, *parts: Expr) -> Expr:
+    return expr.func(*parts)  # pyright: ignore[reportReturnType]
 
 
 def _spread(expr: Expr) -> Expr:
     """`x + min(a, b)` as `min(x + a, x + b)`, and the like for max and for negative factors."""
-    expr = _cancel(sympy.expand(expr))
+    expr = _cancel(_expand(expr))
     if not expr.is_Add or len(expr.atoms(Min, Max)) > _MOST_CHOICES:
         return expr
-    for term in expr.args:
+    for term in _arguments(expr):
         factor, choice = term.as_coeff_Mul()
         if isinstance(choice, Min | Max):
-            rest = expr - term
-            function = choice.func if factor > 0 else {Min: Max, Max: Min}[choice.func]
-            return function(*(_spread(rest + factor * a) for a in choice.args))
+            cases = [_spread(expr - term + factor * a) for a in _arguments(choice)]
+            return imin(*cases) if isinstance(choice, Min) == (factor > 0) else imax(*cases)
     return expr
 
 
@@ -165,29 +212,26 @@ def _cancel(expr: Expr) -> Expr:
     """Quotients without the multiples of their divisor, and `d * (a // d) + a % d` as `a`."""
     if not expr.args:
         return expr
-    expr = expr.func(*map(_cancel, expr.args))
+    expr = _rebuilt(expr, *map(_cancel, _arguments(expr)))
     if isinstance(expr, FloorDiv) and not expr.args[1].is_zero:
-        return _divided(*expr.args)
+        return _divided(*_arguments(expr))
     return _rejoined(expr) if expr.is_Add else expr
 
 
 def _divided(numerator: Expr, divisor: Expr) -> Expr:
     """`(p * d + r) // d` as `p + r // d`."""
-    quotient, rest = sympy.Integer(0), sympy.Integer(0)
-    for term in sympy.Add.make_args(numerator):
-        share = term / divisor
-        if share.is_integer:
-            quotient += share
-        else:
-            rest += term
-    return quotient + FloorDiv(rest, divisor)
+    shares = [(term, term / divisor) for term in sympy.Add.make_args(numerator)]
+    quotient = sympy.Add(*(share for _, share in shares if share.is_integer))
+    rest = sympy.Add(*(term for term, share in shares if not share.is_integer))
+    return quotient + floordiv(rest, divisor)
 
 
 def _rejoined(total: Expr) -> Expr:
-    terms = set(total.args)
-    for term in total.args:
+    terms = dict.fromkeys(_arguments(total))
+    for term in terms:
         if isinstance(term, Mod):
-            whole = term.args[1] * FloorDiv(*term.args)
+            value, divisor = _arguments(term)
+            whole = divisor * floordiv(value, divisor)
             if whole in terms:
-                return sympy.expand(total - term - whole + term.args[0])
+                return _expand(total - term - whole + value)
     return total

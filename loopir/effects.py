@@ -1,4 +1,5 @@
-"""What one statement, by itself, reads and writes: the table that legality and dependence questions are asked of.
+"""What one statement, by itself, reads and writes: the table that legality and dependence questions
+are asked of.
 
 Statements nested in it are not looked into; `walk` yields them on their own.
 """
@@ -50,7 +51,8 @@ def tiles_read(stmt: Stmt) -> frozenset[str]:
 
 
 def tiles_written(stmt: Stmt) -> frozenset[str]:
-    """Tiles whose every element the statement sets (a masked load sets all: the rest get its `else`)."""
+    """Tiles whose every element the statement sets (a masked load sets all: the rest get its
+    `else`)."""
     match stmt:
         case Dot(acc):
             return frozenset((acc,))

@@ -1,4 +1,7 @@
-"""Error classes of the toolkit: one per kind of failure, so that a tool can map each to an exit code."""
+"""Error classes of the toolkit: one per kind of failure, so that a tool can map each to an exit
+code."""
+
+_SHOWN = 120  # columns of a source line on either side of the caret
 
 
 class LoopIRError(Exception):
@@ -16,7 +19,9 @@ class ParseError(LoopIRError):
         head = f"line {self.line}, column {self.column}: {self.message}"
         if not self.source_line:
             return head
-        return f"{head}\n  {self.source_line}\n  {' ' * (self.column - 1)}^"
+        first = max(0, self.column - _SHOWN)  # of a long line the part around the caret
+        shown = self.source_line[first : self.column + _SHOWN]
+        return f"{head}\n  {shown}\n  {' ' * (self.column - 1 - first)}^"
 
 
 class VerifyError(LoopIRError):

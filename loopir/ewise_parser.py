@@ -1,20 +1,20 @@
-"""Parser of element-wise expressions and of number literals. The tree is kept exactly as written."""
+"""Parser of element-wise expressions and of number literals; the tree is kept as written."""
 
 import math
 from collections.abc import Callable
 
-from loopir.lexer import INT64, Cursor, Token, TokenKind, nearest
+from loopir.cursor import Cursor, nearest
+from loopir.lexer import Token, TokenKind
 from loopir.nodes import EWISE_FUNCTIONS, Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
 from loopir.types import DType, ReduceOp
 
-#: Operations of one element-wise expression, which is as deep as its chains are long.
+#: Operations of one element-wise expression, whose tree is as deep as its chains are long.
 MAX_OPERATIONS = 100
 
-AXIS_REDUCTIONS = {"sum": ReduceOp.ADD, "amax": ReduceOp.MAX, "amin": ReduceOp.MIN}
 _SUM = {"+": "add", "-": "sub"}
 _PRODUCT = {"*": "mul", "/": "div"}
-_NUMBERS = (TokenKind.INT, TokenKind.FLOAT)
-_FORMS = ("cast", "expand", *AXIS_REDUCTIONS, *EWISE_FUNCTIONS)
+_AXIS_REDUCTIONS = {"sum": ReduceOp.ADD, "amax": ReduceOp.MAX, "amin": ReduceOp.MIN}
+_FUNCTIONS = ("cast", "expand", *_AXIS_REDUCTIONS, *EWISE_FUNCTIONS)
 
 
 def literal(c: Cursor) -> Literal:
@@ -26,15 +26,12 @@ def literal(c: Cursor) -> Literal:
 
 
 def _is_number(token: Token) -> bool:
-    return token.kind in _NUMBERS or token.text == "inf"
+    return token.kind in (TokenKind.INT, TokenKind.FLOAT) or token.text == "inf"
 
 
 def _number(c: Cursor, token: Token, negative: bool) -> int | float:
     if token.kind is TokenKind.INT:
-        value = -c.int_value(token) if negative else c.int_value(token)
-        if value not in INT64:
-            c.fail(f"integer {token.text} needs more than 64 bits", token)
-        return value
+        return c.int_value(token, -1 if negative else 1)
     magnitude = float(token.text)
     if math.isinf(magnitude) and token.text != "inf":
         c.fail(f"number {token.text} is beyond the range of f64; write inf", token)
@@ -42,7 +39,7 @@ def _number(c: Cursor, token: Token, negative: bool) -> int | float:
 
 
 def ewise_expr(c: Cursor) -> Ewise_:
-    """`a * 2 + expand(bias, 0)`: + - * / and unary - with Python's precedence, the rest in call form."""
+    """`a * 2 + expand(bias, 0)`: + - * / and unary - as in Python, everything else as calls."""
     c.operations = 0
     return _sum(c)
 
@@ -75,33 +72,19 @@ def _primary(c: Cursor) -> Ewise_:
     if c.peek.text == "-" or _is_number(c.peek):
         return literal(c)
     if c.peek.text == "(":
-        return _parenthesised(c)
-    if c.peek.kind is TokenKind.NAME and c.after.text == "(":
+        return c.parenthesised(_sum)
+    if c.after.text == "(" and c.at(TokenKind.NAME):
         return _call(c)
     return TileRef(c.name("an element-wise expression"))
-
-
-def _parenthesised(c: Cursor) -> Ewise_:
-    c.enter_parenthesis()
-    c.expect("(")
-    inner = _sum(c)
-    c.expect(")")
-    c.leave_parenthesis()
-    return inner
 
 
 def _call(c: Cursor) -> Ewise_:
     token = c.take()
     _count(c)
-    if token.text not in _FORMS:
-        hint = nearest(token.text, _FORMS) or f"; there are {', '.join(_FORMS)}"
+    if token.text not in _FUNCTIONS:
+        hint = nearest(token.text, _FUNCTIONS) or f"; there are {', '.join(_FUNCTIONS)}"
         c.fail(f"unknown function `{token.text}`{hint}", token)
-    c.enter_parenthesis()
-    c.expect("(")
-    called = _arguments(c, token)
-    c.expect(")")
-    c.leave_parenthesis()
-    return called
+    return c.parenthesised(lambda c: _arguments(c, token))
 
 
 def _arguments(c: Cursor, token: Token) -> Ewise_:
@@ -111,8 +94,8 @@ def _arguments(c: Cursor, token: Token) -> Ewise_:
         return Cast(dtype, _sum(c))
     if token.text == "expand":
         return Expand(_sum(c), _axis(c))
-    if token.text in AXIS_REDUCTIONS:
-        return AxisReduce(AXIS_REDUCTIONS[token.text], _sum(c), _axis(c))
+    if token.text in _AXIS_REDUCTIONS:
+        return AxisReduce(_AXIS_REDUCTIONS[token.text], _sum(c), _axis(c))
     return _apply(c, token)
 
 
@@ -122,13 +105,11 @@ def _axis(c: Cursor) -> int:
 
 
 def _apply(c: Cursor, token: Token) -> Ewise_:
-    arguments = [_sum(c)]
-    while c.accept(","):
-        arguments.append(_sum(c))
+    arguments = c.comma_separated(_sum)
     wanted = EWISE_FUNCTIONS[token.text]
     if len(arguments) != wanted:
         c.fail(f"`{token.text}` takes {wanted} argument(s), found {len(arguments)}", token)
-    return Apply(token.text, tuple(arguments))
+    return Apply(token.text, arguments)
 
 
 def _count(c: Cursor) -> None:

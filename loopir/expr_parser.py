@@ -1,28 +1,31 @@
 """Parser of index expressions and conditions.
 
-Whole chains of terms and of factors are handed to sympy at once, since it evaluates as it builds: the object must
-be the one that the printed program held. Names become symbols and nothing else; no text is ever evaluated as code.
+Whole chains of terms and of factors are handed to sympy at once, since it evaluates as it builds:
+the object must be the one that the printed program held. Names become symbols and nothing else;
+no text is ever evaluated as code.
 """
 
 from functools import lru_cache
 
 import sympy
 
-from loopir.lexer import INT64, MAX_NESTING, Cursor, Token, TokenKind, nearest
+from loopir.cursor import INT64, MAX_NESTING, Cursor, nearest
+from loopir.lexer import Token, TokenKind
 from loopir.nodes import AllOf, AnyOf, Cmp, Cond, ElementRead, Flag, Negate
 from loopir.symbols import CeilDiv, Expr, FloorDiv, Max, Min, Mod, sym
 
-#: Operands of one index expression; sympy builds one this long in less than a second.
+#: Operands of one index expression; sympy builds one this long in about a second.
 MAX_OPERANDS = 16_384
+_MAX_LOOKAHEAD = 4 * MAX_OPERANDS
 
-COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
-_CONDITION_WORDS = frozenset({*COMPARISONS, "and", "or", "not"})
+_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+_CONDITION_WORDS = frozenset({*_COMPARISONS, "and", "or", "not"})
 _DIVISIONS = {"//": FloorDiv, "%": Mod}
 _FUNCTIONS = {"min": Min, "max": Max, "ceildiv": CeilDiv}
 _NOT_HERE = {
     "/": "`/` is no integer operation; write `//` or ceildiv(a, b)",
     "**": "there is no power operator; write x * x",
-    "[": "a buffer's element can only be read by a statement of its own, `let x = buffer[i]`",
+    "[": "a buffer's element is read by a statement of its own, `let x = buffer[i]`",
 }
 
 
@@ -49,15 +52,15 @@ def _product(c: Cursor, sign: int) -> Expr:
         if operator == "*":
             factors += operand
             continue
-        divided = _divide(c, at, operator, _multiply(factors), _multiply(operand))
-        factors = [_checked(c, start, divided)]
+        quotient = _divide(c, at, operator, _multiply(factors), _multiply(operand))
+        factors = [_checked(c, start, quotient)]
     if c.peek.text in _NOT_HERE:
         c.fail(_NOT_HERE[c.peek.text])
     return _checked(c, start, _multiply([sympy.Integer(sign), *factors]))
 
 
 def _multiply(factors: list[Expr]) -> Expr:
-    if any(f.is_zero is True for f in factors if f.is_Integer):
+    if 0 in factors:  # sympy would ask whether the other factors are finite: a deep recursion
         return sympy.Integer(0)
     return sympy.Mul(*factors) if len(factors) > 1 else factors[0]
 
@@ -83,29 +86,14 @@ def _operand(c: Cursor) -> Expr:
         c.fail(f"index expression with more than {MAX_OPERANDS} operands")
     token = c.peek
     if token.kind is TokenKind.INT:
-        return sympy.Integer(c.integer("an integer"))
+        return sympy.Integer(int(c.take().text))  # its width is checked together with its sign
     if token.text == "(":
-        return _parenthesised(c)
+        return c.parenthesised(_sum)
     if token.kind is TokenKind.NAME and c.after.text == "(":
         return _call(c)
-    return sym(_index_name(c))
-
-
-def _index_name(c: Cursor) -> str:
-    if c.peek.text in _FUNCTIONS or c.peek.text in _CONDITION_WORDS:
-        c.fail(f"expected an index expression, found {c.peek}, which is a reserved word")
-    if c.peek.text in _NOT_HERE:
-        c.fail(_NOT_HERE[c.peek.text])
-    return c.name("an index expression")
-
-
-def _parenthesised(c: Cursor) -> Expr:
-    c.enter_parenthesis()
-    c.expect("(")
-    inner = _sum(c)
-    c.expect(")")
-    c.leave_parenthesis()
-    return inner
+    if token.text in _NOT_HERE:
+        c.fail(_NOT_HERE[token.text])
+    return sym(c.name("an index expression"))
 
 
 def _call(c: Cursor) -> Expr:
@@ -113,18 +101,14 @@ def _call(c: Cursor) -> Expr:
     if token.text not in _FUNCTIONS:
         hint = nearest(token.text, _FUNCTIONS) or "; index expressions have min, max and ceildiv"
         c.fail(f"unknown function `{token.text}`{hint}", token)
-    c.enter_parenthesis()
-    c.expect("(")
-    arguments = [_sum(c)]
-    while c.accept(","):
-        arguments.append(_sum(c))
-    c.expect(")")
-    c.leave_parenthesis()
+    c.enter()
+    arguments = c.listed("(", _sum, ")")
+    c.leave()
     _check_arguments(c, token, arguments)
     return _checked(c, token, _FUNCTIONS[token.text](*arguments))
 
 
-def _check_arguments(c: Cursor, token: Token, arguments: list[Expr]) -> None:
+def _check_arguments(c: Cursor, token: Token, arguments: tuple[Expr, ...]) -> None:
     is_pair = token.text == "ceildiv"
     if len(arguments) < 2 or (is_pair and len(arguments) > 2):
         count = "2" if is_pair else "2 or more"
@@ -134,10 +118,10 @@ def _check_arguments(c: Cursor, token: Token, arguments: list[Expr]) -> None:
 
 
 def _checked(c: Cursor, start: Token, expr: Expr) -> Expr:
-    """`expr`, unless folding its constants left 64 bits or it is too deep to be compared and printed."""
+    """`expr`, unless folded constants left 64 bits or it is too deep to compare and print."""
     for term in sympy.Add.make_args(expr):
         number = term.args[0] if term.is_Mul else term
-        if number.is_Integer and int(number) not in INT64:  # pyright: ignore[reportArgumentType]
+        if isinstance(number, sympy.Integer) and int(number) not in INT64:
             c.fail("a constant of this expression needs more than 64 bits", start)
     if _height(expr) > MAX_NESTING:
         c.fail(f"index expression nests deeper than {MAX_NESTING} operations", start)
@@ -150,7 +134,7 @@ def _height(expr: sympy.Basic) -> int:
 
 
 def condition(c: Cursor) -> Cond:
-    """Comparisons and flags under `or`, `and`, `not`, in this order of precedence, loosest first."""
+    """Comparisons and flags under `or`, `and`, `not`; `not` binds tightest, `or` loosest."""
     terms = [_all_of(c)]
     while c.accept("or"):
         terms.append(_all_of(c))
@@ -166,29 +150,21 @@ def _all_of(c: Cursor) -> Cond:
 
 def _negation(c: Cursor) -> Cond:
     if c.peek.text == "(" and _encloses_condition(c):
-        return _group(c)
+        return c.parenthesised(condition)
     if not c.accept("not"):
         return _comparison(c)
-    c.enter_parenthesis()
+    c.enter()
     negated = Negate(_negation(c))
-    c.leave_parenthesis()
+    c.leave()
     return negated
 
 
-def _group(c: Cursor) -> Cond:
-    c.enter_parenthesis()
-    c.expect("(")
-    inner = condition(c)
-    c.expect(")")
-    c.leave_parenthesis()
-    return inner
-
-
 def _encloses_condition(c: Cursor) -> bool:
-    """Whether the parenthesis ahead holds a comparison or a word of conditions, which index expressions never do."""
+    """Whether the parenthesis ahead holds a comparison or a word of conditions, which index
+    expressions never do."""
     depth = 0
-    for position in range(c.position, len(c.tokens)):
-        text = c.tokens[position].text
+    for token in c.tokens[c.position : c.position + _MAX_LOOKAHEAD]:
+        text = token.text
         depth += {"(": 1, ")": -1}.get(text, 0)
         if depth == 0 or text == "{":
             return False
@@ -198,15 +174,14 @@ def _encloses_condition(c: Cursor) -> bool:
 
 
 def _comparison(c: Cursor) -> Cond:
-    start = c.peek
     lhs = index_expr(c)
-    if c.peek.text not in COMPARISONS:
-        if isinstance(lhs, sympy.Symbol):
-            return Flag(lhs.name)
-        c.fail_expected("a comparison") if c.peek is not start else c.fail_expected("a condition")
-    operator = c.take().text
+    operator = c.accept(*_COMPARISONS)
+    if not operator and isinstance(lhs, sympy.Symbol):
+        return Flag(lhs.name)
+    if not operator:
+        c.fail_expected("a comparison")
     compared = Cmp(operator, lhs, index_expr(c))
-    if c.peek.text in COMPARISONS:
+    if c.peek.text in _COMPARISONS:
         c.fail("comparisons do not chain; join them with `and`")
     return compared
 
@@ -214,9 +189,4 @@ def _comparison(c: Cursor) -> Cond:
 def element_read(c: Cursor) -> ElementRead:
     """`buffer[index, ...]`."""
     buffer = c.name("a buffer")
-    c.expect("[")
-    index = [index_expr(c)]
-    while c.accept(","):
-        index.append(index_expr(c))
-    c.expect("]")
-    return ElementRead(buffer, tuple(index))
+    return ElementRead(buffer, c.listed("[", index_expr, "]"))

@@ -10,6 +10,9 @@ from typing import TypeAlias
 #: an integer, or one of the two infinities: a bound that is not known
 Bound: TypeAlias = int | float
 
+#: far beyond any index; products that a hostile text squares again and again stop here
+_LARGEST = 2**256
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -38,7 +41,9 @@ class Interval:
         return Interval(_plus(self.lo, other.lo), _plus(self.hi, other.hi))
 
     def __mul__(self, other: "Interval") -> "Interval":
-        return _corners(_times, self, other)
+        product = _corners(_times, self, other)
+        lo = product.lo if abs(product.lo) < _LARGEST else -inf
+        return Interval(lo, product.hi if abs(product.hi) < _LARGEST else inf)
 
     def __pow__(self, exponent: int) -> "Interval":
         """Of a nonnegative exponent; large ones are not worth the digits."""

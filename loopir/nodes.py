@@ -1,7 +1,7 @@
 """The whole IR: frozen dataclasses with tuple bodies and structural equality.
 
-Text forms stand beside each node; `docs/ir.md` has the grammar. Buffers, tiles and scalars are referred to by name,
-index expressions are sympy expressions over `symbols.sym(name)`.
+Text forms stand beside each node; `docs/ir.md` has the grammar. Buffers, tiles and scalars are
+referred to by name, index expressions are sympy expressions over `symbols.sym(name)`.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from typing import TypeAlias
 from loopir.symbols import Expr
 from loopir.types import Direction, DType, ForKind, OrderKind, Precision, ReduceOp, Space
 
-# --- index expressions and conditions -------------------------------------------------------------------------
+# --- index expressions and conditions
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class ElementRead:
 
 @dataclass(frozen=True)
 class TileAxis:
-    """`name = start +: size < limit`: one axis of the tile that an access moves. `limit` None: no bound of its own."""
+    """`name = start +: size < limit`: one axis of the tile that an access moves. `limit` None: no
+    bound of its own."""
 
     name: str
     start: Expr
@@ -75,10 +76,11 @@ class TileAxis:
 class Access:
     """`buffer[index, ...] over (axis, ...) masked`: a tile of a buffer.
 
-    One index expression per buffer dimension, over the axes (the tile's dimensions, in order) and the scalars in
-    scope. `masked`: an element takes part iff every axis is below its limit and every index lies in [0, extent).
-    A rectangular slice, every axis used once as an index of its own and in order, with no limits and the axes
-    named `_0`, `_1`, ... has the short text `buffer[start +: size, scalar, ...] masked`.
+    One index expression per buffer dimension, over the axes (the tile's dimensions, in order) and
+    the scalars in scope. `masked`: an element takes part iff every axis is below its limit and
+    every index lies in [0, extent). A rectangular slice, every axis used once as an index of its
+    own and in order, with no limits and the axes named `_0`, `_1`, ... has the short text
+    `buffer[start +: size, scalar, ...] masked`.
     """
 
     buffer: str
@@ -87,7 +89,7 @@ class Access:
     masked: bool = False
 
 
-# --- element-wise expressions: a tree of our own, since floating point does not reassociate -------------------
+# --- element-wise expressions: a tree of our own, since floating point does not reassociate
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ class Literal:
 
 @dataclass(frozen=True)
 class Apply:
-    """`fn(arg, ...)` element by element; + - * / and unary - have infix text. `EWISE_FUNCTIONS` lists them."""
+    """`fn(arg, ...)` element by element; + - * / and unary - have infix text. `EWISE_FUNCTIONS`
+    lists them."""
 
     fn: str
     args: tuple["Ewise_", ...]
@@ -130,8 +133,8 @@ class Expand:
 
 @dataclass(frozen=True)
 class AxisReduce:
-    """`sum(arg, axis)`, `amax(arg, axis)`, `amin(arg, axis)`: combine along one axis, which disappears.
-    `op` is add, max or min."""
+    """`sum(arg, axis)`, `amax(arg, axis)`, `amin(arg, axis)`: combine along one axis, which
+    disappears. `op` is add, max or min."""
 
     op: ReduceOp
     arg: "Ewise_"
@@ -146,12 +149,13 @@ EWISE_FUNCTIONS = {
     "abs": 1, "exp": 1, "log": 1, "sqrt": 1, "rsqrt": 1, "tanh": 1, "sigmoid": 1, "erf": 1,
 }  # fmt: skip
 
-# --- statements -------------------------------------------------------------------------------------------------
+# --- statements
 
 
 @dataclass(frozen=True)
 class Let:
-    """`let name = expr`: an integer scalar, 64 bits wide where it is flattened, a stride, a tile or a slot."""
+    """`let name = expr`: an integer scalar, 64 bits wide where it is flattened, a stride, a tile or
+    a slot."""
 
     name: str
     expr: Expr | ElementRead
@@ -167,7 +171,8 @@ class Set:
 
 @dataclass(frozen=True)
 class Alloc:
-    """`alloc name: space dtype[shape]`: a tile of the block. The space is shared, register or fragment."""
+    """`alloc name: space dtype[shape]`: a tile of the block. The space is shared, register or
+    fragment."""
 
     name: str
     space: Space
@@ -218,8 +223,8 @@ class Barrier:
 
 @dataclass(frozen=True)
 class Arrive:
-    """`arrive flag, counter[index], expected`: acquire-release increment of a workspace counter; `flag` is true in
-    the last of `expected` arrivers, which puts the counter back to zero."""
+    """`arrive flag, counter[index], expected`: acquire-release increment of a workspace counter;
+    `flag` is true in the last of `expected` arrivers, which puts the counter back to zero."""
 
     flag: str
     counter: ElementRead
@@ -238,7 +243,8 @@ class Dot:
 
 @dataclass(frozen=True)
 class Ewise:
-    """`ewise tile = expression`: of an allocated tile; shape and dtype of the expression are the tile's."""
+    """`ewise tile = expression`: of an allocated tile; shape and dtype of the expression are the
+    tile's."""
 
     tile: str
     expr: Ewise_
@@ -246,7 +252,8 @@ class Ewise:
 
 @dataclass(frozen=True)
 class For:
-    """`for iv in lo .. hi [step s] { }`, or `wave iv in lo .. hi { }`: a constant-trip map over the block's warps."""
+    """`for iv in lo .. hi [step s] { }`, or `wave iv in lo .. hi { }`: a constant-trip map over the
+    block's warps."""
 
     iv: str
     lo: Expr
@@ -283,8 +290,9 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class Reduce:
-    """`reduce (acc: add, ...) { for kp in lo .. hi { } }`: one flattened panel loop. The verifier makes the label
-    true: inside it an accumulator changes only by acc = op(acc, f), f independent of every accumulator."""
+    """`reduce (acc: add, ...) { for kp in lo .. hi { } }`: one flattened panel loop. The verifier
+    makes the label true: inside it an accumulator changes only by acc = op(acc, f), f independent
+    of every accumulator."""
 
     accumulators: tuple[Accumulator, ...]
     body: "Body"
@@ -292,7 +300,8 @@ class Reduce:
 
 @dataclass(frozen=True)
 class TileOrder:
-    """`order along_n | along_m | grouped(g)`: which tile a linear tile number names, over a grid's last two axes."""
+    """`order along_n | along_m | grouped(g)`: which tile a linear tile number names, over a grid's
+    last two axes."""
 
     kind: OrderKind = OrderKind.ALONG_N
     group: int = 1
@@ -306,7 +315,8 @@ class GridAxis:
 
 @dataclass(frozen=True)
 class Grid:
-    """`grid (ti, tj) in [extent, extent] [order ...] { }`: parallel output tiles, one block each."""
+    """`grid (ti, tj) in [extent, extent] [order ...] { }`: parallel output tiles, one block
+    each."""
 
     axes: tuple[GridAxis, ...]
     body: "Body"
@@ -315,7 +325,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Grid1D:
-    """`grid1d (unit) in [extent] persistent { }`: one block a unit, which walks its share. Made by passes."""
+    """`grid1d (unit) in [extent] persistent { }`: one block a unit, which walks its share. Made by
+    passes."""
 
     iv: str
     extent: Expr
@@ -323,19 +334,21 @@ class Grid1D:
 
 
 Stmt: TypeAlias = (
-    Let | Set | Alloc | Fill | Load | Store | Atomic | Barrier | Arrive | Dot | Ewise | For | While | If | Reduce | Grid | Grid1D
+    Let | Set | Alloc | Fill | Load | Store | Atomic | Barrier | Arrive | Dot | Ewise | For | While
+    | If | Reduce | Grid | Grid1D
 )  # fmt: skip
 Body: TypeAlias = tuple[Stmt, ...]
 
-# --- programs ---------------------------------------------------------------------------------------------------
+# --- programs
 
 
 @dataclass(frozen=True)
 class Param:
-    """`[out|inout] name: dtype[shape] [contiguous(d) | contiguous(none)]`: a tensor in global memory.
+    """`[out|inout] name: dtype[shape] [contiguous(d) | contiguous(none)]`: a tensor in global
+    memory.
 
-    Dimension `contiguous` has stride one, the last if nothing is said; the strides of the others are launch-time
-    values. None: every stride is a launch-time value.
+    Dimension `contiguous` has stride one, the last if nothing is said; the strides of the others
+    are launch-time values. None: every stride is a launch-time value.
     """
 
     name: str
@@ -366,7 +379,8 @@ class Zeroed:
 
 @dataclass(frozen=True)
 class AtMost:
-    """`at_most(name, expr)`: the launcher picks `name`, an unbound symbol, no larger than `expr`."""
+    """`at_most(name, expr)`: the launcher picks `name`, an unbound symbol, no larger than
+    `expr`."""
 
     name: str
     expr: Expr
@@ -385,8 +399,8 @@ class Alias:
 
 @dataclass(frozen=True)
 class Workspace:
-    """`workspace name: dtype[shape]`: device-global memory that outlives a launch; integer ones are counters, zero
-    once and left at zero by every launch."""
+    """`workspace name: dtype[shape]`: device-global memory that outlives a launch; integer ones are
+    counters, zero once and left at zero by every launch."""
 
     name: str
     dtype: DType
@@ -405,7 +419,8 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Program:
-    """The unit of parsing, verifying, rewriting and emitting: kernels run in order, with shared workspaces."""
+    """The unit of parsing, verifying, rewriting and emitting: kernels run in order, with shared
+    workspaces."""
 
     kernels: tuple[Kernel, ...]
     workspaces: tuple[Workspace, ...] = field(default=())

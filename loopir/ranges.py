@@ -20,7 +20,6 @@ from loopir.nodes import (
     Body,
     Cmp,
     Cond,
-    ElementRead,
     For,
     Grid,
     Grid1D,
@@ -68,7 +67,7 @@ def header_facts(kernel: Kernel) -> dict[str, Fact]:
 
 
 def _extent_symbols(stmt: Stmt) -> frozenset[str]:
-    return frozenset(a.extent.name for a in _axes(stmt) if a.extent.is_Symbol)
+    return frozenset(a.extent.name for a in _axes(stmt) if isinstance(a.extent, sympy.Symbol))
 
 
 def _axes(stmt: Stmt) -> tuple[GridAxis, ...]:
@@ -98,10 +97,10 @@ class _Scan:
     def step(self, stmt: Stmt, path: Path, env: Env) -> Env:
         """The facts after `stmt`."""
         match stmt:
-            case Let(name, ElementRead()):
-                return {**env, name: Fact()}
-            case Let(name, expr):
+            case Let(name, sympy.Expr() as expr):
                 return {**env, name: self.fact(bounds(expr, env), value=expr)}
+            case Let(name):
+                return {**env, name: Fact()}
             case Set(name, expr):
                 value = bounds(expr, env)
                 self.assigned[name] = self.assigned.get(name, value).join(value)
@@ -164,6 +163,8 @@ class _Scan:
             case AllOf(terms):
                 for term in terms:
                     env = self.assume(env, term)
+            case Negate(Cmp() | AnyOf() | Negate() as term):
+                return self.assume(env, _negated(term))
             case Cmp(op, lhs, rhs):
                 env = self.compared(env, lhs, op, rhs)
                 env = self.compared(env, rhs, _MIRRORED[op], lhs)
@@ -230,7 +231,7 @@ def access_facts(access: Access, env: Env) -> Env:
     axes = {}
     for axis in access.axes:
         end = axis.start + axis.size - 1
-        known = Interval(lower(axis.start, env), upper(end, env))
+        known = Interval(bounds(axis.start, env).lo, interval(end, env).hi)
         if access.masked and axis.limit is not None:
             known = known.meet(Interval(hi=upper(axis.limit, env) - 1))
         axes[axis.name] = Fact(known, limit=end)

@@ -1,22 +1,27 @@
-"""What the names of a kernel stand for: constants of its `where` clause, launch-time symbols, tiles, buffers."""
+"""What the names of a kernel stand for: constants of its `where` clause, launch-time symbols,
+tiles, buffers."""
 
 from loopir.nodes import Alloc, Kernel, Param, Program, Workspace
 from loopir.symbols import names_of, try_evaluate
 from loopir.walk import expressions, walk
 
+#: bindings that square each other would otherwise run out of memory
+_LIMIT = 2**63
+
 
 def constants(kernel: Kernel) -> dict[str, int]:
-    """The `where` names that have a compile-time value, each with it."""
+    """The `where` names that have a compile-time value of at most 63 bits, each with it."""
     env: dict[str, int] = {}
     for binding in kernel.where:
         value = try_evaluate(binding.expr, env)
-        if value is not None:
+        if value is not None and abs(value) < _LIMIT:
             env[binding.name] = value
     return env
 
 
 def launch_symbols(kernel: Kernel) -> tuple[str, ...]:
-    """Symbols that nothing binds: launch-time arguments, sorted by name. Parameters' shapes give most of them."""
+    """Symbols that nothing binds: launch-time arguments, sorted by name. Parameters' shapes give
+    most of them."""
     bound = {b.name for b in kernel.where}
     used: set[str] = set()
     for holder in (*kernel.params, *kernel.where, *kernel.requires):

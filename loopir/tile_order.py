@@ -9,11 +9,14 @@ from loopir.symbols import Expr, floordiv, imin, mod, sym
 from loopir.types import OrderKind
 
 
-def decode(axes: tuple[GridAxis, ...], order: TileOrder, linear: Expr, taken: Collection[str] = ()) -> tuple[Let, ...]:
-    """The lets that give every axis variable its value from the tile number `linear`, 0 <= linear < product of extents.
+def decode(
+    axes: tuple[GridAxis, ...], order: TileOrder, linear: Expr, taken: Collection[str] = ()
+) -> tuple[Let, ...]:
+    """The lets that give every axis variable its value from the tile number `linear`, 0 <= linear <
+    product of extents.
 
-    The last two axes follow `order`, axes before them are slower (row-major). `taken`: names that helper lets of
-    grouped order must avoid.
+    The last two axes follow `order`, axes before them are slower (row-major). `taken`: names that
+    helper lets of grouped order must avoid.
     """
     if len(axes) == 1:
         return (Let(axes[0].iv, linear),)
@@ -28,7 +31,9 @@ def decode(axes: tuple[GridAxis, ...], order: TileOrder, linear: Expr, taken: Co
     return (*reversed(lets), *_decode_plane(rows, cols, order, inner, taken))
 
 
-def _decode_plane(rows: GridAxis, cols: GridAxis, order: TileOrder, t: Expr, taken: Collection[str]) -> tuple[Let, ...]:
+def _decode_plane(
+    rows: GridAxis, cols: GridAxis, order: TileOrder, t: Expr, taken: Collection[str]
+) -> tuple[Let, ...]:
     if order.kind is OrderKind.ALONG_N:
         return Let(rows.iv, floordiv(t, cols.extent)), Let(cols.iv, mod(t, cols.extent))
     if order.kind is OrderKind.ALONG_M:

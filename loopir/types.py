@@ -49,8 +49,8 @@ class DType(Enum):
 
     @property
     def computes(self) -> bool:
-        """Whether element-wise arithmetic is defined on it; fp8, fp16 and bf16 are storage and `dot`
-        operand types, to be cast up first (STYLE: one rounding, where it is written)."""
+        """Whether element-wise arithmetic is defined on it; fp8, fp16 and bf16 are storage and
+        `dot` operand types, to be cast up first (STYLE: one rounding, where it is written)."""
         return self not in (DType.F8E4M3, DType.F8E5M2, DType.F16, DType.BF16)
 
 
@@ -70,7 +70,8 @@ _BITS = {
 
 
 class Space(Enum):
-    """Where a buffer lives. `alloc` makes the first three; parameters are global, workspaces workspace."""
+    """Where a buffer lives. `alloc` makes the first three; parameters are global, workspaces
+    workspace."""
 
     SHARED = "shared"
     REGISTER = "register"
@@ -107,8 +108,8 @@ class Precision(Enum):
 
 
 class ReduceOp(Enum):
-    """Combining operator of an accumulator. SUB, SCAN and ARGMAX can be written, and are not associative
-    over panels: a rewrite that splits the panel loop refuses them."""
+    """Combining operator of an accumulator. SUB, SCAN and ARGMAX can be written, and are not
+    associative over panels: a rewrite that splits the panel loop refuses them."""
 
     ADD = "add"
     MUL = "mul"

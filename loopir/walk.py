@@ -1,7 +1,8 @@
 """Generic traversal: paths, children, rebuilding, and which names a statement reads and makes.
 
 A path names a node inside a program by the fields and indices that lead to it, e.g.
-("kernels", 0, "body", 0, "body", 3). Refusals and verifier errors carry paths; the printer maps them to lines.
+("kernels", 0, "body", 0, "body", 3). Refusals and verifier errors carry paths; the printer maps
+them to lines.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +30,8 @@ def body_fields(stmt: Stmt) -> tuple[str, ...]:
 
 
 def walk(body: Body, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
-    """Every statement below `body`, in text order, each with its path (`path` leads to `body` itself)."""
+    """Every statement below `body`, in text order, each with its path (`path` leads to `body`
+    itself)."""
     for i, stmt in enumerate(body):
         here = (*path, i)
         yield here, stmt
@@ -50,7 +52,7 @@ def map_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
 
 def expressions(node: Any) -> Iterator[Expr]:
     """Every index expression held by `node` itself, not those of statements nested in it."""
-    nested = body_fields(node) if is_dataclass(node) else ()
+    nested = () if isinstance(node, tuple) else body_fields(node)
     for value in _parts(node, nested):
         if isinstance(value, sympy.Expr):
             yield value
@@ -76,16 +78,23 @@ def substitute_node(node: Any, values: dict[str, Expr]) -> Any:
     if isinstance(node, tuple):
         return tuple(substitute_node(n, values) for n in node)
     if is_dataclass(node) and not isinstance(node, type):
-        return replace(node, **{f.name: substitute_node(getattr(node, f.name), values) for f in fields(node)})
+        return replace(
+            node, **{f.name: substitute_node(getattr(node, f.name), values) for f in fields(node)}
+        )
     return node
 
 
 def defined_names(kernel: Kernel) -> frozenset[str]:
-    """Every name that a kernel gives a meaning to, free symbols included: what a fresh name must avoid."""
+    """Every name that a kernel gives a meaning to, free symbols included: what a fresh name must
+    avoid."""
     names = {p.name for p in kernel.params} | {b.name for b in kernel.where}
     names |= {s for p in kernel.params for s in symbol_names(p)} | set(symbol_names(kernel.where))
     for _, stmt in walk(kernel.body):
         names |= symbol_names(stmt)
-        names |= {v for f in ("name", "iv", "tile", "flag") if isinstance(v := getattr(stmt, f, None), str)}
+        names |= {
+            v
+            for f in ("name", "iv", "tile", "flag")
+            if isinstance(v := getattr(stmt, f, None), str)
+        }
         names |= {axis.iv for axis in getattr(stmt, "axes", ())}
     return frozenset(names)

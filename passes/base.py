@@ -1,4 +1,5 @@
-"""What a pass is: options as fields of a frozen dataclass, a verdict with reasons, a rewrite that trusts its plan."""
+"""What a pass is: options as fields of a frozen dataclass, a verdict with reasons, a rewrite that
+trusts its plan."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
@@ -12,8 +13,8 @@ from passes.options import check_options, pass_text
 
 @dataclass(frozen=True)
 class Refusal:
-    """One failed criterion: stable `code`, the `rule` it stands for, where (`path`, and the text `focus` on that
-    line), what was `found` and a `hint` that says what to do."""
+    """One failed criterion: stable `code`, the `rule` it stands for, where (`path`, and the text
+    `focus` on that line), what was `found` and a `hint` that says what to do."""
 
     code: str
     rule: str
@@ -52,13 +53,15 @@ class Refused:
         return frozenset(r.code for r in self.reasons)
 
     def explain(self) -> str:
-        """Every reason: code, rule, the place in the IR text with a caret, what was found, what to do."""
+        """Every reason: code, rule, the place in the IR text with a caret, what was found, what to
+        do."""
         head = f"{self.pass_text}: not applicable, {len(self.reasons)} reason(s)"
         return "\n\n".join((head, *(self._explain(r) for r in self.reasons)))
 
     def _explain(self, reason: Refusal) -> str:
         place = excerpt(self.program, reason.path, reason.focus)
-        return f"{reason.code}: {reason.rule}\n{place}\n  found: {reason.found}\n  hint:  {reason.hint}"
+        why = f"  found: {reason.found}\n  hint:  {reason.hint}"
+        return f"{reason.code}: {reason.rule}\n{place}\n{why}"
 
 
 Verdict: TypeAlias = Applicable | Refused
@@ -66,7 +69,8 @@ Verdict: TypeAlias = Applicable | Refused
 
 @dataclass(frozen=True)
 class Pass:
-    """Base of every pass. A subclass sets `name` and writes `match` and `rewrite`; its fields are its options."""
+    """Base of every pass. A subclass sets `name` and writes `match` and `rewrite`; its fields are
+    its options."""
 
     name: ClassVar[str]
 
@@ -93,7 +97,8 @@ class Pass:
         return Applicable(found)
 
     def apply(self, program: Program) -> Program:
-        """The rewritten program; raises NotApplicable with the text of `can_be_applied(program).explain()`."""
+        """The rewritten program; raises NotApplicable with the text of
+        `can_be_applied(program).explain()`."""
         verdict = self.can_be_applied(program)
         if isinstance(verdict, Refused):
             raise NotApplicable(verdict.explain())

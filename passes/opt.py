@@ -7,6 +7,7 @@ that cannot be read or written included; 3 a bug of ours, with a reproducer.
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -25,6 +26,9 @@ SEPARATOR = "# -----\n"
 
 def main(argv: list[str] | None = None) -> int:
     """Run the tool with `argv`, by default the process's own; the exit code."""
+    if sys.stdout is None:
+        print("loopir-opt: error: standard output is closed", file=sys.stderr)
+        return USAGE
     try:
         code = _run(argv)
         sys.stdout.flush()
@@ -64,18 +68,11 @@ def _argument_parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("file", nargs="?", metavar="FILE", help="programs in text form, or - for standard input")
-    add(
-        "-p",
-        "--pipeline",
-        default="",
-        help="passes, as in 'tile-order{group=8},stream-k{units=132}'",
-    )
+    add("-p", "--pipeline", default="", help="passes: tile-order{group=8},stream-k{units=132}")
     add("--print-after", metavar="all|changed|NAME", help="print the program after these passes")
     add("--diff", action="store_true", help="print what every pass changed")
     add("--time-passes", action="store_true", help="print how long every pass took")
-    add(
-        "--explain", action="store_true", help="print the figures of every pass's plan, as comments"
-    )
+    add("--explain", action="store_true", help="print the figures of each plan, as comments")
     add("--list-passes", action="store_true", help="print the passes and their options, and stop")
     add("--version", action="version", version=f"%(prog)s {__version__}")
     return parser
@@ -96,6 +93,8 @@ def _pipeline(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Pass
 def _read(parser: argparse.ArgumentParser, file: str | None) -> bytes:
     if file is None:
         parser.error("FILE is missing; - reads standard input")
+    if file == "-" and sys.stdin is None:
+        parser.error("standard input is closed")
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
@@ -155,19 +154,19 @@ def _observers(args: argparse.Namespace, explanations: list[str]) -> list[Observ
 
 
 def _head(pipeline: PassPipeline) -> str:
-    return f"loopir {__version__} -p '{pipeline}'" if pipeline.passes else f"loopir {__version__}"
+    version = f"loopir {__version__}"
+    return f"{version} -p {shlex.quote(str(pipeline))}" if pipeline.passes else version
 
 
 def _report_bug(pipeline: PassPipeline, data: bytes, error: Exception) -> int:
     """Print a reproducer in place of a traceback; the exit code."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}"
-    print(
+    sys.stderr.write(
         f"loopir-opt: this is a bug of ours, please report it with all of this text.\n"
         f"{type(error).__name__}: {error}\nat {where}\n\n"
-        f"# reproducer: loopir-opt - -p '{pipeline}' ({_head(PassPipeline())})\n"
-        f"{data.decode('utf-8', 'backslashreplace')}",
-        file=sys.stderr,
+        f"# reproducer: loopir-opt - -p {shlex.quote(str(pipeline))} (loopir {__version__})\n"
+        f"{data.decode('utf-8', 'backslashreplace')}"
     )
     return BUG
 

@@ -20,7 +20,7 @@ def print_after(wanted: str, out: TextIO) -> Observer:
     def observe(trace: PassTrace) -> None:
         by_name = wanted == trace.applied.name
         if by_name or wanted == ALL or (wanted == CHANGED and trace.changed):
-            print(f"# after {trace.applied}\n{to_text(trace.after)}", file=out)
+            print(f"# after {trace.applied}\n{to_text(trace.after)}", file=out, end="")
 
     return observe
 
@@ -31,7 +31,8 @@ def print_diff(out: TextIO) -> Observer:
     def observe(trace: PassTrace) -> None:
         before, after = (to_text(p).splitlines() for p in (trace.before, trace.after))
         names = (f"before {trace.applied}", f"after {trace.applied}")
-        print(*difflib.unified_diff(before, after, *names, lineterm=""), sep="\n", file=out)
+        for line in difflib.unified_diff(before, after, *names, lineterm=""):
+            print(line, file=out)
 
     return observe
 

@@ -60,9 +60,15 @@ class Option:
 
 @cache
 def options_of(cls: "type[Pass]") -> tuple[Option, ...]:
-    """The options of a pass class, in field order. TypeError: a field type that has no text."""
+    """The options of a pass class, in field order. TypeError: a field type that has no text, or a
+    value without a key that another option of the class has too."""
     hints = typing.get_type_hints(cls)
-    return tuple(_option(cls, f, hints[f.name]) for f in fields(cls) if f.init)
+    options = tuple(_option(cls, f, hints[f.name]) for f in fields(cls) if f.init)
+    for o in options:
+        taken = {w for other in options if other is not o for w in (other.key, *other.words)}
+        if o.bare and taken & set(o.words):
+            raise TypeError(f"{cls.__name__}.{o.field}: its values need the key")
+    return options
 
 
 def _option(cls: type, f: Field, hint: Any) -> Option:

@@ -1,6 +1,12 @@
-"""Options and marks of the whole suite. Imports nothing heavy: the suite also runs where only torch and triton are."""
+"""Options and marks of the whole suite. Imports nothing heavy: the suite also runs where only torch
+and triton are."""
 
+import hypothesis
 import pytest
+
+# the deadline of a single example would fail on a busy machine; the test's own timeout stands
+hypothesis.settings.register_profile("loopir", deadline=None)
+hypothesis.settings.load_profile("loopir")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

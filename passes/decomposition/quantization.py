@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Waves:
-    """Rounds of at most `places` blocks: `count`, of which `full` are complete, and `last` blocks in
-    the last one.
+    """Rounds of at most `places` blocks: `count`, of which `full` are complete, with `last` blocks
+    in the last one.
 
     utilization: the share of the places of all rounds that does work, 0 .. 1; 1 without a tile.
     """

@@ -1,4 +1,5 @@
-"""Questions of data flow over a matched nest: what is carried, what is derived, what a tile starts as."""
+"""Questions of data flow over a matched nest: what is carried, what is derived, what a tile starts
+as."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from passes.stream_k.nest import Nest, Path, is_wave_loop
 
 
 def scalar_values(nest: Nest) -> dict[str, Expr]:
-    """Scalars that are one expression of grid variables, sizes and unknowns: each `let` with lets before it put in.
-    A variable that is `set` anywhere, and one read from a buffer, stand for themselves."""
+    """Scalars that are one expression of grid variables, sizes and unknowns: each `let` with lets
+    before it put in. A variable that is `set` anywhere, and one read from a buffer, stand for
+    themselves."""
     placed = tuple(walk(nest.body))
     changing = {s.name for _, s in placed if isinstance(s, Set)}
     values: dict[str, Expr] = {}
@@ -24,8 +26,8 @@ def scalar_values(nest: Nest) -> dict[str, Expr]:
 
 
 def initial_value(nest: Nest, tile: str) -> tuple[Path, Literal | None]:
-    """The last write of `tile` before the Reduce: its path, and its value if it is an unconditional fill. The path of
-    the Reduce itself where nothing writes it."""
+    """The last write of `tile` before the Reduce: its path, and its value if it is an unconditional
+    fill. The path of the Reduce itself where nothing writes it."""
     writes = [(path, stmt) for path, stmt in nest.before if tile in tiles_written(stmt)]
     if not writes:
         return nest.reduce_path, None
@@ -42,8 +44,8 @@ def is_unconditional(nest: Nest, path: Path) -> bool:
 
 
 def carried_tiles(nest: Nest) -> Iterator[tuple[Path, str]]:
-    """Tiles other than accumulators whose value passes from one panel to the next or out of the loop, each with the
-    statement that writes it."""
+    """Tiles other than accumulators whose value passes from one panel to the next or out of the
+    loop, each with the statement that writes it."""
     writers = {t: path for path, stmt in nest.inside for t in tiles_written(stmt)}
     exposed = _exposed_reads(nest.loop.body, set())
     later = _exposed_reads(_after(nest), set())
@@ -62,7 +64,8 @@ def carried_scalars(nest: Nest) -> Iterator[tuple[Path, str]]:
 
 @dataclass(frozen=True)
 class Writeback:
-    """A store, after the Reduce, of a tile that holds accumulators or what an epilogue made of them."""
+    """A store, after the Reduce, of a tile that holds accumulators or what an epilogue made of
+    them."""
 
     path: Path
     store: Store
@@ -90,7 +93,8 @@ def _after(nest: Nest) -> Body:
 
 
 def _exposed_reads(body: Iterable[Stmt], written: set[str]) -> set[str]:
-    """Tiles that `body` may read before it has written them; adds to `written` those it surely writes."""
+    """Tiles that `body` may read before it has written them; adds to `written` those it surely
+    writes."""
     exposed: set[str] = set()
     for stmt in body:
         exposed |= tiles_read(stmt) - written
@@ -111,6 +115,6 @@ def _exposed_in_blocks(stmt: Stmt, written: set[str]) -> set[str]:
 
 
 def _runs_every_block_or_one(stmt: Stmt) -> bool:
-    """Whether what all its blocks write is written after it: true of an `if`, of wave loops and of the Reduce, false of
-    loops that may run zero times."""
+    """Whether what all its blocks write is written after it: true of an `if`, of wave loops and of
+    the Reduce, false of loops that may run zero times."""
     return not isinstance(stmt, While) and (is_wave_loop(stmt) or not isinstance(stmt, For))

@@ -1,19 +1,24 @@
-"""Is a writeback injective over the grid: do no two (tile, element) pairs write one element of the buffer?"""
+"""Is a writeback injective over the grid: do no two (tile, element) pairs write one element of the
+buffer?"""
 
 from collections.abc import Callable, Iterator
 
 import sympy
 
 from loopir.nodes import Access, GridAxis, TileAxis
-from loopir.symbols import Expr, FloorDiv, Mod, sym
+from loopir.symbols import Expr, FloorDiv, Mod, floordiv, mod, operands, sym
 
 
-def unproven_axes(access: Access, axes: tuple[GridAxis, ...], constant: Callable[[Expr], int | None]) -> Iterator[str]:
-    """Names of the grid and tile axes whose value cannot be told from the element written; none means injective.
+def unproven_axes(
+    access: Access, axes: tuple[GridAxis, ...], constant: Callable[[Expr], int | None]
+) -> Iterator[str]:
+    """Names of the grid and tile axes whose value cannot be told from the element written; none
+    means injective.
 
-    A tile axis is told by an index `axis`, or by the pair `axis // w`, `axis % w` (each told in turn). A grid axis
-    is told by an index that is the axis itself, or by a told tile axis that starts at axis * s with size <= s.
-    A grid axis of extent one needs no telling. `constant` gives compile-time values.
+    A tile axis is told by an index `axis`, or by the pair `axis // w`, `axis % w` (each told in
+    turn). A grid axis is told by an index that is the axis itself, or by a told tile axis that
+    starts at axis * s with size <= s. A grid axis of extent one needs no telling. `constant` gives
+    compile-time values.
     """
     told = {e for index in access.index for e in _shifts(_flat(index))}
     tile_axes = [a for a in access.axes if not _is_told(sym(a.name), told)]
@@ -39,9 +44,9 @@ def _is_told(value: Expr, told: set[Expr], depth: int = 4) -> bool:
         return True
     if depth == 0:
         return False
-    widths = {e.args[1] for t in told for e in t.atoms(FloorDiv, Mod)}
+    widths = {operands(e)[1] for t in told for e in t.atoms(FloorDiv, Mod)}
     for width in widths:
-        high, low = _flat(FloorDiv(value, width)), Mod(value, width)
+        high, low = _flat(floordiv(value, width)), mod(value, width)
         if low in told and _is_told(high, told, depth - 1):
             return True
     return False
@@ -51,15 +56,19 @@ def _flat(expr: Expr) -> Expr:
     """(a // b) // c as a // (b * c), so that both spellings are one expression."""
     if not expr.args:
         return expr
-    expr = expr.func(*map(_flat, expr.args))  # pyright: ignore[reportArgumentType]
-    if isinstance(expr, FloorDiv) and isinstance(expr.args[0], FloorDiv):
-        inner, outer = expr.args[0].args, expr.args[1]
-        return FloorDiv(inner[0], inner[1] * outer)
-    return expr
+    expr = expr.func(*map(_flat, operands(expr)))
+    if not isinstance(expr, FloorDiv):
+        return expr
+    numerator, outer = operands(expr)
+    if not isinstance(numerator, FloorDiv):
+        return expr
+    value, inner = operands(numerator)
+    return floordiv(value, inner * outer)
 
 
 def _starts_apart(axis: TileAxis, iv: str, constant: Callable[[Expr], int | None]) -> bool:
-    """Whether tiles of neighbouring `iv` are at least a tile apart along `axis`, and nothing else moves its start."""
+    """Whether tiles of neighbouring `iv` are at least a tile apart along `axis`, and nothing else
+    moves its start."""
     start = sympy.expand(axis.start)
     distance = start.coeff(sym(iv))
     if constant(sympy.expand(start - distance * sym(iv))) is None:

@@ -1,9 +1,22 @@
-"""Taking a kernel apart: the parallel grid, the statements before, inside and after its one Reduce."""
+"""Taking a kernel apart: the parallel grid, the statements before, inside and after its one
+Reduce."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from loopir.nodes import Body, For, Grid, Grid1D, GridAxis, Kernel, Param, Program, Reduce, Stmt, TileOrder
+from loopir.nodes import (
+    Body,
+    For,
+    Grid,
+    Grid1D,
+    GridAxis,
+    Kernel,
+    Param,
+    Program,
+    Reduce,
+    Stmt,
+    TileOrder,
+)
 from loopir.scope import constants
 from loopir.symbols import Expr, try_evaluate
 from loopir.types import ForKind
@@ -15,8 +28,9 @@ Placed = tuple[Path, Stmt]
 
 @dataclass(frozen=True)
 class Nest:
-    """A grid of output tiles around one Reduce. `before`, `inside` and `after` hold the leaf and block statements of
-    the grid body in text order, relative to the Reduce; paths lead from the program."""
+    """A grid of output tiles around one Reduce. `before`, `inside` and `after` hold the leaf and
+    block statements of the grid body in text order, relative to the Reduce; paths lead from the
+    program."""
 
     kernel: Kernel
     axes: tuple[GridAxis, ...]
@@ -43,6 +57,11 @@ class Nest:
         return (*self.reduce_path, "body", 0)
 
     @property
+    def statements(self) -> tuple[Placed, ...]:
+        """All but what encloses the Reduce."""
+        return (*self.before, *self.inside, *self.after)
+
+    @property
     def accumulators(self) -> frozenset[str]:
         return frozenset(a.tile for a in self.reduce.accumulators)
 
@@ -58,7 +77,8 @@ class Nest:
 
 
 def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
-    """The nest of the program's only kernel, or the structural criteria it fails (SK01, SK02, SK15)."""
+    """The nest of the program's only kernel, or the structural criteria it fails (SK01, SK02,
+    SK15)."""
     if len(program.kernels) != 1:
         found = f"{len(program.kernels)} kernels"
         return (_sk01(("kernels", 0), found, "apply the pass before a second kernel is added"),)
@@ -68,7 +88,13 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
     if isinstance(root, Grid1D):
         return (_sk15(root_path, root),)
     if not isinstance(root, Grid) or len(kernel.body) != 1:
-        return (_sk01(root_path if root else ("kernels", 0), "no grid roots the kernel", "start from a tiled grid"),)
+        return (
+            _sk01(
+                root_path if root else ("kernels", 0),
+                "no grid roots the kernel",
+                "start from a tiled grid",
+            ),
+        )
     grids = tuple(_band(root, root_path))
     grid_path, innermost = grids[-1]
     body_path: Path = (*grid_path, "body")
@@ -104,20 +130,26 @@ def _band(grid: Grid, path: Path) -> Iterator[tuple[Path, Grid]]:
         yield from _band(grid.body[0], (*path, "body", 0))
 
 
-def _not_wave_loops(program: Program, body_path: Path, path: Path, env: dict[str, int]) -> Iterator[Refusal]:
+def _not_wave_loops(
+    program: Program, body_path: Path, path: Path, env: dict[str, int]
+) -> Iterator[Refusal]:
     """SK01 for each statement around the Reduce that is no wave loop of constant trip."""
     for end in range(len(body_path) + 1, len(path), 2):
         stmt = node_at(program, path[:end])
         if not is_wave_loop(stmt) or try_evaluate(stmt.hi - stmt.lo, env) is None:
             found = f"a {type(stmt).__name__.lower()} statement between the grid and the reduce"
-            yield _sk01(path[:end], found, "only wave loops with a constant trip count may stand there")
+            yield _sk01(
+                path[:end], found, "only wave loops with a constant trip count may stand there"
+            )
 
 
 def _precedes(a: Path, b: Path) -> bool:
     """Whether `a` stands before `b` in text order and does not contain it."""
     for x, y in zip(a, b, strict=False):
         if x != y:
-            return x < y if isinstance(x, int) and isinstance(y, int) else (x, y) == ("then", "orelse")
+            return (
+                x < y if isinstance(x, int) and isinstance(y, int) else (x, y) == ("then", "orelse")
+            )
     return False
 
 
@@ -128,12 +160,24 @@ def _sk01(path: Path, found: str, hint: str) -> Refusal:
 def _sk02(path: Path, count: int) -> Refusal:
     found = f"{count} reduce statements in the grid body"
     hint = "combine them into one reduce with several accumulators, or split the kernel in two"
-    return Refusal("SK02", "exactly one reduce in the grid body", path, found, hint if count else "mark the panel loop as `reduce (acc: add) { for ... }`")
+    return Refusal(
+        "SK02",
+        "exactly one reduce in the grid body",
+        path,
+        found,
+        hint if count else "mark the panel loop as `reduce (acc: add) { for ... }`",
+    )
 
 
 def _sk15(path: Path, grid: Grid1D) -> Refusal:
     found = f"grid1d ({grid.iv}) is persistent already"
-    return Refusal("SK15", "the kernel is not persistent yet", path, found, "apply stream-k once, to the grid form")
+    return Refusal(
+        "SK15",
+        "the kernel is not persistent yet",
+        path,
+        found,
+        "apply stream-k once, to the grid form",
+    )
 
 
 def tile_count(axes: tuple[GridAxis, ...]) -> Expr:

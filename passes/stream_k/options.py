@@ -5,7 +5,8 @@ from typing import Protocol
 
 
 class Merge(Enum):
-    """How the partial tiles of a split output tile meet. AUTO is ATOMIC, the only merge there is so far."""
+    """How the partial tiles of a split output tile meet. AUTO is ATOMIC, the only merge there is so
+    far."""
 
     AUTO = "auto"
     ATOMIC = "atomic"

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from loopir.nodes import (
     AllOf,
-    Atomic,
     AtMost,
+    Atomic,
     Binding,
     Body,
     Cmp,
@@ -51,7 +51,8 @@ class Plan:
 
 
 def persistent(program: Program, plan: Plan) -> Program:
-    """`program` with its only kernel in persistent form, partial tiles merged by atomics into zeroed outputs."""
+    """`program` with its only kernel in persistent form, partial tiles merged by atomics into
+    zeroed outputs."""
     kernel, names = plan.nest.kernel, Names.of(plan.nest.kernel)
     panels, units = plan.nest.loop.hi, plan.units_expr(sym(names.total))
     where = (
@@ -68,7 +69,9 @@ def persistent(program: Program, plan: Plan) -> Program:
     )
     grid = Grid1D(names.unit, sym(names.units), walk)
     requires = (*kernel.requires, *_requirements(plan, names))
-    return replace(program, kernels=(replace(kernel, where=where, requires=requires, body=(grid,)),))
+    return replace(
+        program, kernels=(replace(kernel, where=where, requires=requires, body=(grid,)),)
+    )
 
 
 @dataclass(frozen=True)

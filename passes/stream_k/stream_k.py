@@ -1,4 +1,5 @@
-"""Rewrite a grid of output tiles into persistent units that walk equal slices of the (tile x panel) space.
+"""Rewrite a grid of output tiles into persistent units that walk equal slices of the (tile x panel)
+space.
 
 Before:
     grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {
@@ -24,9 +25,10 @@ After `stream-k{merge=atomic units=132}`:
     }
 
 Requires: SK01 .. SK17 (docs/refusals.md).
-Guarantees: every (tile, panel) is computed once; loads of two units differ by at most one panel (bounds=floor and
-    big-units); the launcher zeroes the output, so nothing of what it held is read; no workspace; nothing waits.
-    Bits depend on the order of arrival where a tile has three contributors or more.
+Guarantees: every (tile, panel) is computed once; loads of two units differ by at most one panel
+(bounds=floor and
+    big-units); the launcher zeroes the output, so nothing of what it held is read; no workspace;
+    nothing waits. Bits depend on the order of arrival where a tile has three contributors or more.
 Not handled: a merge other than atomic adds, epilogues, several kernels, ragged panel counts.
 Source: Osama et al., "Stream-K", PPoPP 2023, section 4.
 """
@@ -37,7 +39,7 @@ from typing import ClassVar
 from loopir.nodes import Program
 from passes.base import Pass, Refusal
 from passes.decomposition import Bounds, StreamK, summary
-from passes.explain import schedule_rows
+from passes.explain import Rows, schedule_rows
 from passes.options import option
 from passes.stream_k.atomics import ATOMIC_ADD
 from passes.stream_k.criteria import CRITERIA
@@ -49,16 +51,23 @@ from passes.stream_k.rewrite import Plan, persistent
 
 @dataclass(frozen=True)
 class StreamKPass(Pass):
-    """Persistent units over the flattened (tile x panel) space, whose partial tiles meet by `merge`.
+    """Persistent units over the flattened (tile x panel) space, whose partial tiles meet by
+    `merge`.
 
     Options with a wrong value raise ValueError that names the option.
     """
 
     name: ClassVar[str] = "stream-k"
 
-    merge: Merge = option(Merge.AUTO, "how partial tiles meet; auto is atomic, the only merge so far")
-    units: int | None = option(None, "persistent blocks; if not said, the launcher picks blocks per SM * SMs")
-    splits: int | None = option(None, "cut every tile into so many equal parts: units = tiles * splits")
+    merge: Merge = option(
+        Merge.AUTO, "how partial tiles meet; auto is atomic, the only merge so far"
+    )
+    units: int | None = option(
+        None, "persistent blocks; if not said, the launcher picks blocks per SM * SMs"
+    )
+    splits: int | None = option(
+        None, "cut every tile into so many equal parts: units = tiles * splits"
+    )
     bounds: Bounds = option(Bounds.FLOOR, "how the iterations are cut into units")
     launch_constants: bool = option(False, "accept sizes that are known at launch only")
     deterministic: bool = option(False, "refuse a merge whose bits depend on the order of arrival")
@@ -66,10 +75,10 @@ class StreamKPass(Pass):
 
     def __post_init__(self):
         super().__post_init__()
-        for option in ("units", "splits"):
-            value = getattr(self, option)
+        for field in ("units", "splits"):
+            value = getattr(self, field)
             if value is not None and value < 1:
-                raise ValueError(f"{option}: an int >= 1, not {value!r}")
+                raise ValueError(f"{field}: an int >= 1, not {value!r}")
         if self.target not in ATOMIC_ADD:
             raise ValueError(f"target: {self.target!r} is none of {', '.join(ATOMIC_ADD)}")
 
@@ -83,12 +92,12 @@ class StreamKPass(Pass):
     def rewrite(self, program: Program, plan: Plan) -> Program:
         return persistent(program, plan)
 
-    def report(self, plan: Plan) -> tuple[tuple[str, str], ...]:
+    def report(self, plan: Plan) -> Rows:
         """Rows for `--explain`: the schedule, and what its merge needs and promises."""
         if plan.schedule is None:
-            figures = (("schedule", "sizes or units are known at launch only"),)
+            figures = _open_rows(plan)
         else:
-            figures = schedule_rows(summary(plan.schedule))
+            figures = schedule_rows(summary(plan.schedule, sms=plan.units))
         return *figures, *_merge_rows(plan)
 
     def _plan(self, nest: Nest) -> Plan:
@@ -100,7 +109,19 @@ class StreamKPass(Pass):
         return Plan(nest, writebacks(nest), self.bounds, units, schedule)
 
 
-def _merge_rows(plan: Plan) -> tuple[tuple[str, str], ...]:
+def _open_rows(plan: Plan) -> Rows:
+    """Rows for a schedule that the launch completes: what is known is told."""
+    nest = plan.nest
+    tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(nest.loop.hi)
+    units = "blocks per SM * SMs, at most one a panel" if plan.units is None else plan.units
+    return (
+        ("tiles", "known at launch" if tiles is None else str(tiles)),
+        ("panels a tile", "known at launch" if panels is None else str(panels)),
+        ("units", f"{units}, at launch"),
+    )
+
+
+def _merge_rows(plan: Plan) -> Rows:
     outputs = ", ".join(dict.fromkeys(b.store.target.buffer for b in plan.writebacks))
     bits = "by the order of arrival where a tile has three contributors or more"
     if plan.schedule is not None and _most_contributors(plan.schedule) < 3:
@@ -109,7 +130,7 @@ def _merge_rows(plan: Plan) -> tuple[tuple[str, str], ...]:
         ("merge", "atomic: partial tiles are added into the output"),
         ("zeroing", f"{outputs}, by the launcher, before each launch"),
         ("workspace", "0 bytes"),
-        ("bits", bits),
+        ("determinism", bits),
     )
 
 

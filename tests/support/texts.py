@@ -42,7 +42,8 @@ kernel @row_max(X: f32[M, K], out Y: f32[M])
 
 
 def edited(text: str, *edits: tuple[str, str]) -> str:
-    """`text` with each old replaced by new; an old that does not occur exactly once is a mistake of the test."""
+    """`text` with each old replaced by new; an old that does not occur exactly once is a mistake of
+    the test."""
     for old, new in edits:
         assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
         text = text.replace(old, new)

@@ -33,7 +33,7 @@ def test_no_tile_takes_no_wave():
 
 @pytest.mark.parametrize("sizes", [(1, 0), (1, 4, 0), (-1, 4)])
 def test_impossible_sizes_are_refused(sizes):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="want tiles >= 0, sms >= 1"):
         waves(*sizes)
 
 
@@ -54,7 +54,7 @@ def test_ceil_bounds_show_in_the_load_ratio():
 def test_the_waves_of_a_summary_are_of_the_device_if_it_is_named():
     assert summary(StreamK(144, 64, 132)).data_parallel.places == 132
     assert summary(StreamK(144, 64, 264), sms=132, blocks_per_sm=2).data_parallel.places == 264
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="sms >= 1"):
         summary(StreamK(144, 64, 132), sms=0)
 
 
@@ -63,7 +63,7 @@ def test_the_summary_of_data_parallel_has_no_split_tile():
     assert (s.split_tiles, s.contributors, s.contributors_max) == (0, ((1, 144),), 1)
 
 
-@pytest.mark.parametrize("tiles, panels", [(0, 4), (4, 0)])
+@pytest.mark.parametrize(("tiles", "panels"), [(0, 4), (4, 0)])
 def test_the_summary_of_an_empty_launch_is_all_zero(tiles, panels):
     s = summary(StreamK(tiles, panels, 8))
     assert (s.units, s.total, s.panels_per_unit_max, s.contributors_max) == (0, 0, 0, 0)

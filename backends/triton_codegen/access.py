@@ -1,0 +1,147 @@
+"""An access as Triton text: one 64-bit index vector a tile axis, their pointers, and the mask.
+
+Each vector is placed on its axis of the tile at once (`[:, None]`), so that any index expression over the axes, plain
+slices and convolution-like ones alike, is the same text with broadcasting. Compares that `loopir.ranges` shows to hold
+are left out of the mask.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import sympy
+
+from backends.triton_codegen.layout import tuple_text
+from backends.triton_codegen.names import Names
+from backends.triton_codegen.scalars import Scalars
+from loopir.bounds import Env
+from loopir.nodes import Access, Param, TileAxis, Workspace
+from loopir.ranges import axis_is_in_bounds, index_is_below, index_is_nonnegative
+from loopir.symbols import Expr, names_of
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor of the kernel: its Python name, and the stride argument of each dimension (None: stride one)."""
+
+    name: str
+    source: Param | Workspace
+    strides: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A rendered access: lines that make the index vectors, then the pointer and mask expressions."""
+
+    lines: tuple[str, ...]
+    pointer: str
+    mask: str
+
+
+@dataclass(frozen=True)
+class AccessWriter:
+    """Renders one access. `env`: what ranges knows where it stands; `used` collects stride arguments."""
+
+    access: Access
+    buffer: Buffer
+    scalars: Scalars
+    names: Names
+    env: Env
+    used: set[str]
+    refuse: Callable[[str, str], NoReturn]
+
+    def place(self) -> Place:
+        """The access as text. CodegenError: a tile size that is no power of two."""
+        vectors = {a.name: self.names.fresh(self._vector_name(a, i)) for i, a in enumerate(self.access.axes)}
+        lines = [self._vector(a, i, vectors[a.name]) for i, a in enumerate(self.access.axes)]
+        inner = replace(self, scalars=replace(self.scalars, names={**self.scalars.names, **vectors}))
+        index_lines, texts = inner._indices()
+        return Place((*lines, *index_lines), inner._pointer(texts), inner._mask(texts))
+
+    def _vector_name(self, axis: TileAxis, position: int) -> str:
+        return f"{self.buffer.name}_{position}" if axis.name.startswith("_") else axis.name
+
+    def _vector(self, axis: TileAxis, position: int, name: str) -> str:
+        numbers = f"tl.arange(0, {self.size_text(axis)})"
+        if self.scalars.is_constant(axis.start):  # 32 bits so far
+            numbers = f"tl.cast({numbers}, tl.int64)"
+        total = numbers if axis.start == 0 else f"{self.scalars.summand(axis.start)} + {numbers}"
+        return f"{name} = {_placed(total, position, len(self.access.axes))}"
+
+    def size_text(self, axis: TileAxis) -> str:
+        check_size(axis.size, self.scalars, self.refuse)
+        return self.scalars.text(axis.size)
+
+    def _indices(self) -> tuple[list[str], list[str]]:
+        """Lines for the composite index expressions, and one operand text a dimension."""
+        lines, texts = [], []
+        for dim, index in enumerate(self.access.index):
+            is_plain = isinstance(index, sympy.Symbol) or not self._axes_of(index)
+            if is_plain:
+                texts.append(self.scalars.operand(index))
+                continue
+            name = self.names.fresh(f"{self.buffer.name}_i{dim}")
+            lines.append(f"{name} = {self.scalars.text(index)}")
+            texts.append(name)
+        return lines, texts
+
+    def _axes_of(self, index: Expr) -> frozenset[str]:
+        return names_of(index) & {a.name for a in self.access.axes}
+
+    def _pointer(self, texts: list[str]) -> str:
+        terms = [self.buffer.name]
+        for index, text, stride in zip(self.access.index, texts, self.buffer.strides, strict=True):
+            if index == 0:
+                continue
+            if stride is not None:
+                self.used.add(stride)
+            terms.append(text if stride is None else f"{text} * {stride}")
+        pointer = " + ".join(terms)
+        spanned = frozenset().union(*map(self._axes_of, self.access.index))
+        if all(a.name in spanned or a.size == 1 for a in self.access.axes) and (spanned or not self.access.axes):
+            return pointer
+        return f"tl.broadcast_to({pointer}, {tuple_text([self.scalars.text(a.size) for a in self.access.axes])})"
+
+    def _mask(self, texts: list[str]) -> str:
+        if not self.access.masked:
+            return ""
+        terms = [t for axis in self.access.axes for t in self._axis_compare(axis)]
+        for dim, text in enumerate(texts):
+            terms += self._index_compares(dim, text)
+        return " & ".join(dict.fromkeys(terms))
+
+    def _axis_compare(self, axis: TileAxis) -> list[str]:
+        if axis.limit is None or axis_is_in_bounds(axis, self.env):
+            return []
+        return [f"({self.scalars.names[axis.name]} < {self.scalars.text(axis.limit)})"]
+
+    def _index_compares(self, dim: int, text: str) -> list[str]:
+        extent = self.buffer.source.shape[dim]
+        low = [] if index_is_nonnegative(self.access, dim, self.env) else [f"({text} >= 0)"]
+        if index_is_below(self.access, dim, self.env, extent):
+            return low
+        return [*low, f"({text} < {self.scalars.text(extent)})"]
+
+
+def check_size(size: Expr, scalars: Scalars, refuse: Callable[[str, str], NoReturn]) -> int:
+    """The value of a tile size; refuses one that is unknown before launch or no power of two."""
+    from loopir.expr_text import expr_text
+    from loopir.symbols import evaluate
+
+    text = expr_text(size)
+    if not scalars.is_constant(size):
+        refuse(f"tile size {text} is known at launch only; bind it in the where clause", text)
+    value = evaluate(size, scalars.constants)
+    if value < 1 or value & (value - 1):
+        refuse(
+            f"tile size {text} = {value} is no power of two, which Triton's tiles need; take a power of two and mask",
+            text,
+        )
+    return value
+
+
+def _placed(text: str, position: int, rank: int) -> str:
+    if rank == 1:
+        return text
+    slots = ", ".join(":" if i == position else "None" for i in range(rank))
+    return f"({text})[{slots}]"

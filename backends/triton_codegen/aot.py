@@ -1,0 +1,123 @@
+"""Compiles a kernel ahead of time, on any machine: no GPU, no driver."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from backends.triton_codegen.dtypes import SIGNATURE_NAME
+from backends.triton_codegen.load import load
+from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo, Module
+from backends.triton_codegen.resources import disassemble, measure
+from backends.triton_codegen.targets import Target
+from loopir.errors import CodegenError
+
+_DIVISIBLE = [["tt.divisibility", 16]]
+_STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
+
+ASSUMPTIONS = (
+    "tensors start at multiples of 16 bytes",
+    "strides that are arguments are multiples of 16 elements",
+    "strides and sizes are passed as 64-bit integers",
+)
+
+
+@dataclass(frozen=True)
+class AotKernel:
+    """A kernel compiled for one target.
+
+    `binary`: cubin or hsaco; `assembly`: PTX or amdgcn; `metadata`: what a loader needs (name, shared, num_warps, ...);
+    `registers` a thread; `spill_bytes` a thread, stores and loads; `shared_bytes` a block; `warnings` of the
+    assembler; `assumptions`: what must hold of the arguments at every launch.
+    """
+
+    info: KernelInfo
+    target: Target
+    binary: bytes
+    assembly: str
+    metadata: Mapping[str, Any]
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+    warnings: tuple[str, ...]
+    assumptions: tuple[str, ...] = ASSUMPTIONS
+
+    @cached_property
+    def sass(self) -> str:
+        """The machine code as text: SASS on NVIDIA, the amdgcn itself on AMD."""
+        return disassemble(self.binary) if self.target.backend == "cuda" else self.assembly
+
+
+def compile_ahead(module: Module, target: Target) -> AotKernel:
+    """The first kernel of `module` for `target`, with the module's settings.
+
+    CodegenError: Triton or the assembler refuses the kernel (with its message), or it needs more shared memory than a
+    block can have (needed, available, what to change).
+    """
+    (info,) = module.kernels
+    compiled = _compiled(module, info, target)
+    metadata = compiled.metadata._asdict()
+    _check_shared(metadata["shared"], target, module)
+    assembly_stage, binary_stage = _STAGES[target.backend]
+    assembly = compiled.asm[assembly_stage]
+    found = measure(target, assembly, module.settings.fp_fusion)
+    return AotKernel(
+        info,
+        target,
+        compiled.asm[binary_stage],
+        assembly,
+        metadata,
+        found.registers,
+        found.spill_bytes,
+        metadata["shared"],
+        found.warnings,
+    )
+
+
+def _compiled(module: Module, info: KernelInfo, target: Target) -> Any:
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    settings = module.settings
+    options = {
+        "num_warps": settings.num_warps,
+        "num_stages": settings.num_stages,
+        "enable_fp_fusion": settings.fp_fusion,
+    }
+    function = getattr(load(module.source), info.name)
+    signature = {a.name: _signature(a) for a in info.args}
+    constants = {(i,): a.value for i, a in enumerate(info.args) if a.kind is ArgKind.CONSTANT}
+    aligned = (ArgKind.TENSOR, ArgKind.STRIDE)
+    attributes = {(i,): _DIVISIBLE for i, a in enumerate(info.args) if a.kind in aligned}
+    source = ASTSource(function, signature, constants, attributes)
+    gpu = GPUTarget(target.backend, target.arch, target.warp_size)
+    try:
+        return triton.compile(source, target=gpu, options=options)
+    except Exception as error:  # Triton raises many classes, RuntimeError among them
+        raise CodegenError(f"{target.text}: Triton cannot compile @{info.name}: {error}") from error
+
+
+def _signature(arg: KernelArg) -> str:
+    match arg.kind:
+        case ArgKind.TENSOR:
+            assert arg.dtype is not None
+            return f"*{SIGNATURE_NAME[arg.dtype]}"
+        case ArgKind.CONSTANT:
+            return "constexpr"
+    return "i64"
+
+
+def _check_shared(needed: int, target: Target, module: Module) -> None:
+    if needed > target.shared_bytes:
+        raise CodegenError(shared_memory_text(target.text, needed, target.shared_bytes, module))
+
+
+def shared_memory_text(target: str, needed: int, available: int, module: Module) -> str:
+    """The message of a kernel that is over the limit."""
+    stages = module.settings.num_stages
+    advice = f"lower num_stages (now {stages}) or " if stages > 1 else ""
+    return (
+        f"{target}: @{module.kernels[0].name} needs {needed:,} bytes of shared memory, a block can have "
+        f"{available:,}; {advice}take a smaller tile"
+    )

@@ -1,0 +1,104 @@
+"""One entry for the three ways to compile: Triton's interpreter, at the first launch, ahead of time."""
+
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+from backends.triton_codegen.aot import AotKernel, compile_ahead, shared_memory_text
+from backends.triton_codegen.emit import emit
+from backends.triton_codegen.load import load
+from backends.triton_codegen.module import Module
+from backends.triton_codegen.settings import Settings
+from backends.triton_codegen.targets import INTERPRET, JIT, Mode, Target, parse_target
+from loopir.errors import CodegenError
+from loopir.nodes import Program
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A kernel that can be called: `kernel(A, B, C, **options)` is `launch()` of the emitted file."""
+
+    module: Module
+    target: Target
+    namespace: ModuleType
+
+    @property
+    def source(self) -> str:
+        return self.module.source
+
+    def __call__(self, *tensors: Any, **options: Any) -> None:
+        """Launch on the current stream of the tensors' device, or run on the CPU if the target is the interpreter.
+
+        ValueError: an argument that does not fit. CodegenError: the device cannot hold the kernel, or Triton refuses
+        it at this first launch.
+        """
+        if self.target.mode is Mode.INTERPRET:
+            self._interpret(tensors, options)
+        else:
+            self._launch(tensors, options)
+
+    def _interpret(self, tensors: tuple[Any, ...], options: dict[str, Any]) -> None:
+        from backends.triton_codegen.interpret import interpreting
+
+        with interpreting(vars(self.namespace)):
+            self._launch(tensors, options)
+
+    def _launch(self, tensors: tuple[Any, ...], options: dict[str, Any]) -> None:
+        try:
+            self.namespace.launch(*tensors, **options)
+        except Exception as error:
+            reason = _reason(error, self.target, self.module)
+            if reason is None:
+                raise
+            raise CodegenError(reason) from error
+
+
+def _reason(error: Exception, target: Target, module: Module) -> str | None:
+    """What to say of an error of Triton's; None of any other."""
+    from triton.errors import TritonError
+    from triton.runtime.errors import OutOfResources
+
+    if isinstance(error, OutOfResources) and error.name == "shared memory":
+        return shared_memory_text(target.text, error.required, error.limit, module)
+    if isinstance(error, TritonError):
+        return f"{target.text}: Triton cannot run @{module.kernels[0].name}: {error}"
+    return None
+
+
+def compile(
+    program: Program | Module,
+    target: str | None = None,
+    *,
+    settings: Settings | None = None,
+    pipeline: str = "",
+    **changes: Any,
+) -> CompiledKernel | AotKernel:
+    """`program`, or a module that `emit` made of it, for `target`.
+
+    target: "interpret" (CPU tensors), "jit" (a GPU in this machine), or ahead of time "cuda:90", "hip:gfx942" and so
+    on; None takes the GPU if there is one, else the interpreter. `changes` are fields of Settings, as `num_stages=2`.
+    CodegenError: an unknown target or setting, or a kernel that the target cannot do.
+    """
+    goal = _default_target() if target is None else parse_target(target)
+    module = _module(program, settings, changes, pipeline)
+    if goal.mode is Mode.AHEAD:
+        return compile_ahead(module, goal)
+    return CompiledKernel(module, goal, load(module.source))
+
+
+def _default_target() -> Target:
+    import torch
+
+    return JIT if torch.cuda.is_available() else INTERPRET
+
+
+def _module(program: Program | Module, settings: Settings | None, changes: dict[str, Any], pipeline: str) -> Module:
+    if isinstance(program, Module):
+        if settings is None and not changes:
+            return program
+        settings, program = settings or program.settings, program.program
+    try:
+        chosen = replace(settings or Settings(), **changes)
+    except (TypeError, ValueError) as error:
+        raise CodegenError(f"settings: {error}") from error
+    return emit(program, chosen, pipeline)

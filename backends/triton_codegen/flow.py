@@ -1,0 +1,96 @@
+"""Questions about the order of statements that decide how they are emitted."""
+
+import sympy
+
+from loopir.bounds import Env, is_at_most
+from loopir.effects import buffers_written, tiles_read, tiles_written
+from loopir.nodes import Arrive, Body, Dot, ElementRead, For, Kernel, Let, Load, Set, Stmt, While
+from loopir.symbols import Expr, FloorDiv, Min, Mod, names_of, substitute
+from loopir.walk import body_fields, walk
+
+
+def needs_initial_value(tile: str, rest: Body) -> bool:
+    """Whether some read of `tile` in `rest`, the statements after its `alloc`, is not surely after a write.
+
+    Triton gives a name that a loop or one branch makes no value outside it.
+    """
+    return _scan(tile, rest)[0]
+
+
+def _scan(tile: str, body: Body) -> tuple[bool, bool]:
+    """Whether `body` may read the tile before it sets it, and whether it surely sets it."""
+    for stmt in body:
+        nested = [_scan(tile, getattr(stmt, name)) for name in body_fields(stmt)]
+        if tile in tiles_read(stmt) or any(reads for reads, _ in nested):
+            return True, False
+        if tile in tiles_written(stmt) or _runs(stmt) and nested and all(s for _, s in nested):
+            return False, True
+    return False, False
+
+
+def _runs(stmt: Stmt) -> bool:
+    return not isinstance(stmt, For | While)
+
+
+def exchanged_buffers(kernel: Kernel) -> frozenset[str]:
+    """Buffers that the kernel both writes and loads, or aliases of each other: only there can one thread of a block
+    see another's store."""
+    loads: set[str] = set()
+    writes: set[str] = set()
+    for _, stmt in walk(kernel.body):
+        loads |= _loaded(stmt)
+        writes |= buffers_written(stmt)
+    for alias in kernel.aliases:
+        loads |= {b for a, b in ((alias.a, alias.b), (alias.b, alias.a)) if a in loads}
+    return frozenset(loads & writes)
+
+
+def _loaded(stmt: Stmt) -> set[str]:
+    match stmt:
+        case Load(_, source):
+            return {source.buffer}
+        case Let(_, ElementRead(buffer)) | Arrive(_, ElementRead(buffer)):
+            return {buffer}
+    return set()
+
+
+def writes_any(stmt: Stmt | Body, buffers: frozenset[str]) -> bool:
+    body = stmt if isinstance(stmt, tuple) else (stmt,)
+    return any(buffers_written(s) & buffers for _, s in walk(body))
+
+
+def has_dot(body: Body) -> bool:
+    return any(isinstance(s, Dot) for _, s in walk(body))
+
+
+def runs_at_least_once(loop: For, definitions: dict[str, Expr], env: Env) -> bool:
+    """Whether `lo < hi` is certain, given what `env` knows and the current value of some scalars."""
+    lo, hi = inlined(loop.lo, definitions), inlined(loop.hi, definitions)
+    ends = hi.args if isinstance(hi, Min) else (hi,)
+    return all(any(is_at_most(f, -1, env) for f in _forms(lo - end)) for end in ends)
+
+
+def inlined(expr: Expr, definitions: dict[str, Expr]) -> Expr:
+    """`expr` with scalars replaced by what they were last set to, as far as `definitions` goes."""
+    while hit := names_of(expr) & definitions.keys():
+        expr = substitute(expr, {n: definitions[n] for n in hit})
+    return expr
+
+
+def _forms(expr: Expr) -> tuple[Expr, Expr]:
+    """`expr`, and the same with `a % b` as `a - b * (a // b)`."""
+    remainders = {m: m.args[0] - m.args[1] * FloorDiv(*m.args) for m in expr.atoms(Mod)}
+    return expr, sympy.expand(expr.xreplace(remainders))
+
+
+def after_assignment(definitions: dict[str, Expr], name: str, expr: Expr | None) -> dict[str, Expr]:
+    """`definitions` once `name` got the value `expr` (None: an unknown one)."""
+    kept = {n: e for n, e in definitions.items() if n != name and name not in names_of(e)}
+    is_usable = expr is not None and name not in names_of(expr)
+    return {**kept, name: expr} if is_usable else kept  # pyright: ignore[reportReturnType]
+
+
+def without(definitions: dict[str, Expr], body: Body) -> dict[str, Expr]:
+    """The definitions that no assignment in `body` makes stale."""
+    changed = {s.name for _, s in walk(body) if isinstance(s, Let | Set)}
+    return {n: e for n, e in definitions.items() if not ({n} | names_of(e)) & changed}

@@ -1,0 +1,69 @@
+"""Functions that an emitted file defines for itself, each only where it is called."""
+
+_FLOOR_DIV = """\
+@triton.jit
+def floor_div(a, b):
+    # to minus infinity for b > 0, whether `//` truncates (Triton) or floors (constants)
+    q = a // b
+    return tl.where(q * b > a, q - 1, q)
+"""
+
+_FLOOR_MOD = """\
+@triton.jit
+def floor_mod(a, b):
+    # in [0, b) for b > 0, whether `%` truncates (Triton) or floors (constants)
+    r = a % b
+    return tl.where(r < 0, r + b, r)
+"""
+
+_OWN = """\
+@triton.jit
+def own(x):
+    # a value of its own: Triton does not carry `y` around a loop that says `y = x` while y is x
+    return x
+"""
+
+_TANH = """\
+@triton.jit
+def tanh(x):
+    # Cephes: a rational function near zero, where 1 - exp(-2x) would cancel
+    z = x * x
+    p = (-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3
+    q = ((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z
+    small = x + x * z * (p / (q + 4.84406305325125486048e3))
+    t = tl.exp(-2.0 * tl.abs(x))
+    large = (1.0 - t) / (1.0 + t)
+    return tl.where(tl.abs(x) < 0.625, small, tl.where(x < 0.0, -large, large))
+"""
+
+_NAN_AMAX = """\
+@triton.jit
+def nan_amax(x, axis: tl.constexpr):
+    # `tl.max` drops NaN; here one NaN makes the result NaN, as in `max` of two tiles
+    top = tl.max(tl.where(x != x, float("-inf"), x), axis)
+    bad = tl.max((x != x).to(tl.int32), axis)
+    return tl.where(bad > 0, float("nan"), top)
+"""
+
+_NAN_AMIN = """\
+@triton.jit
+def nan_amin(x, axis: tl.constexpr):
+    # `tl.min` drops NaN; here one NaN makes the result NaN, as in `min` of two tiles
+    low = tl.min(tl.where(x != x, float("inf"), x), axis)
+    bad = tl.max((x != x).to(tl.int32), axis)
+    return tl.where(bad > 0, float("nan"), low)
+"""
+
+HELPERS = {
+    "floor_div": _FLOOR_DIV,
+    "floor_mod": _FLOOR_MOD,
+    "own": _OWN,
+    "tanh": _TANH,
+    "nan_amax": _NAN_AMAX,
+    "nan_amin": _NAN_AMIN,
+}
+
+
+def helper_text(called: set[str]) -> str:
+    """The definitions of the helpers called, in a fixed order, each followed by two blank lines."""
+    return "".join(f"{HELPERS[name]}\n\n" for name in HELPERS if name in called)

@@ -1,0 +1,76 @@
+"""What a compiled kernel costs a device: registers, spills, and the warnings of its assembler."""
+
+import os
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.triton_codegen.targets import Target
+from loopir.errors import CodegenError
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Registers a thread, bytes of spill stores and loads a thread, and assembler warnings as text."""
+
+    registers: int
+    spill_bytes: int
+    warnings: tuple[str, ...] = ()
+
+
+def measure(target: Target, assembly: str, fp_fusion: bool) -> Resources:
+    """The resources of PTX or amdgcn text. CodegenError: the assembler refuses it."""
+    if target.backend == "hip":
+        return _from_amdgcn(assembly)
+    return _from_ptxas(_ptxas_log(target, assembly, fp_fusion))
+
+
+def disassemble(cubin: bytes) -> str:
+    """The SASS of a cubin, through the nvdisasm that comes with Triton."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.cubin")
+        path.write_bytes(cubin)
+        return _run([str(_tool("nvdisasm")), "-c", str(path)]).stdout
+
+
+def _from_ptxas(log: str) -> Resources:
+    registers = sum(map(int, re.findall(r"Used (\d+) registers", log)))
+    spills = sum(map(int, re.findall(r"(\d+) bytes spill (?:stores|loads)", log)))
+    warnings = [line.strip() for line in log.splitlines() if re.search(r"\bC7\d\d\d\b|warning", line)]
+    return Resources(registers, spills, tuple(dict.fromkeys(warnings)))
+
+
+def _from_amdgcn(assembly: str) -> Resources:
+    def count(key: str) -> int:
+        return max(map(int, re.findall(rf"\.{key}:\s*(\d+)", assembly)), default=0)
+
+    spilled = count("vgpr_spill_count") + count("sgpr_spill_count")
+    return Resources(count("vgpr_count"), 4 * spilled)
+
+
+def _ptxas_log(target: Target, ptx: str, fp_fusion: bool) -> str:
+    arch = int(target.arch)
+    tool = _tool("ptxas-blackwell" if arch >= 100 else "ptxas")
+    suffix = "a" if arch >= 90 else ""
+    fusion = [] if fp_fusion else ["--fmad=false"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.ptx")
+        path.write_text(ptx)
+        command = [str(tool), "-v", "-lineinfo", *fusion, f"--gpu-name=sm_{arch}{suffix}"]
+        return _run([*command, str(path), "-o", os.devnull]).stderr
+
+
+def _tool(name: str) -> Path:
+    import triton
+
+    return Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        name = Path(command[0]).name
+        raise CodegenError(f"{name} failed with {result.returncode}: {result.stderr.strip()}")
+    return result

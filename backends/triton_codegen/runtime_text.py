@@ -1,0 +1,91 @@
+"""Functions that every emitted file defines for its `launch()`: the checks of arguments, each with its text.
+
+They stand in the file as they stand here, since it may import nothing of this toolkit.
+"""
+
+#: names that the text below defines at the top level of the file
+RUNTIME_NAMES = frozenset(
+    {"_size", "_check", "_device", "_storage", "_span", "_at_least", "_sm_count", "_fail", "_SMS"}
+)
+
+CHECKS = '''\
+def _fail(name, expected, given):
+    raise ValueError(f"{name}: expected {expected}, got {given}")
+
+
+def _size(name, tensor, rank, dim):
+    """Size of one dimension: the value of a symbol that is known at launch only."""
+    if not isinstance(tensor, torch.Tensor):
+        _fail(name, "a torch.Tensor", type(tensor).__name__)
+    if tensor.dim() != rank:
+        _fail(name, f"{rank} dimensions", f"shape {list(tensor.shape)}")
+    return tensor.shape[dim]
+
+
+def _check(name, tensor, dtype, shape, text, contiguous):
+    """Type, shape and layout of one tensor; returns its strides."""
+    if not isinstance(tensor, torch.Tensor):
+        _fail(name, "a torch.Tensor", type(tensor).__name__)
+    if tensor.dtype is not dtype:
+        _fail(name, f"dtype {dtype}", tensor.dtype)
+    if tensor.shape != shape:
+        _fail(name, f"shape {text} = {list(shape)}", list(tensor.shape))
+    strides = tensor.stride()
+    if contiguous is not None and strides[contiguous] != 1 and shape[contiguous] > 1 and tensor.numel():
+        _fail(name, f"stride 1 in dimension {contiguous}", f"strides {list(strides)}")
+    return strides
+
+
+def _device(tensors):
+    """The device index that all tensors share, -1 for the CPU under Triton's interpreter."""
+    first, tensor = tensors[0]
+    device = tensor.get_device()
+    for name, other in tensors:
+        if other.get_device() != device:
+            _fail(name, f"device {tensor.device}, as {first}", other.device)
+        if not (other.is_cuda or (other.device.type == "cpu" and triton.knobs.runtime.interpret)):
+            _fail(name, "a tensor on a GPU (on the CPU only under Triton's interpreter)", other.device)
+    return device
+
+
+def _storage(tensors, outputs, aliases):
+    """No element of an output is in memory twice, and no output shares a byte range with another tensor."""
+    ranges = []
+    for name, tensor in tensors:
+        start = tensor.data_ptr()
+        size = tensor.nbytes if tensor.is_contiguous() else _span(name, tensor, name in outputs)
+        if size:
+            ranges.append((name, start, start + size))
+    for i, (a, a_start, a_stop) in enumerate(ranges):
+        for b, b_start, b_stop in ranges[:i]:
+            if a_start < b_stop and b_start < a_stop and (a in outputs or b in outputs):
+                if (a, b) not in aliases and (b, a) not in aliases:
+                    _fail(a, "memory of its own", f"bytes shared with {b}")
+
+
+def _span(name, tensor, is_output):
+    """Bytes from the first element to the end of the last."""
+    strides, reach = tensor.stride(), 0
+    for stride, size in sorted(zip(strides, tensor.shape)):
+        if is_output and size > 1 and stride <= reach:
+            _fail(name, "an output whose elements do not overlap", f"strides {list(strides)}")
+        reach += (size - 1) * stride
+    return (reach + 1) * tensor.element_size() if tensor.numel() else 0
+
+
+def _at_least(least, name, value):
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        _fail(name, f"an int of at least {least}", repr(value))
+    return value
+'''
+
+SM_COUNT = '''\
+_SMS = {-1: 4}  # what the interpreter counts as
+
+
+def _sm_count(device):
+    """Streaming multiprocessors (compute units) of a device, looked up once."""
+    if device not in _SMS:
+        _SMS[device] = torch.cuda.get_device_properties(device).multi_processor_count
+    return _SMS[device]
+'''

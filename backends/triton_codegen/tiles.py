@@ -1,0 +1,147 @@
+"""Element-wise expressions over tiles as Triton text. The verifier has checked their types.
+
+max and min propagate NaN (`tl.PropagateNan.ALL`), as numpy's maximum does; casts to a narrower float
+round to nearest even, said explicitly; f32 division and square root are the correctly rounded ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from backends.triton_codegen.dtypes import number_text, triton_dtype
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
+from loopir.tile_types import Shape, ewise_dtype, ewise_shape
+from loopir.types import DType, ReduceOp
+
+_NAN = "propagate_nan=tl.PropagateNan.ALL"
+_OR, _AND, _SUM, _PRODUCT, _UNARY, _ATOM = range(6)
+_INFIX = {
+    "or": ("|", _OR),
+    "and": ("&", _AND),
+    "add": ("+", _SUM),
+    "sub": ("-", _SUM),
+    "mul": ("*", _PRODUCT),
+    "div": ("/", _PRODUCT),
+}
+_AXIS_FUNCTIONS = {ReduceOp.ADD: "tl.sum", ReduceOp.MAX: "tl.max", ReduceOp.MIN: "tl.min"}
+_NAN_FUNCTIONS = {ReduceOp.MAX: "nan_amax", ReduceOp.MIN: "nan_amin"}
+_CALLS = {
+    "max": "tl.maximum",
+    "min": "tl.minimum",
+    "abs": "tl.abs",
+    "exp": "tl.exp",
+    "log": "tl.log",
+    "sqrt": "tl.sqrt",
+    "rsqrt": "tl.rsqrt",
+    "erf": "tl.erf",
+    "tanh": "tanh",
+}
+_ROUNDED = {"div": "tl.div_rn", "sqrt": "tl.sqrt_rn"}  # Triton has them for f32 alone
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile as the emitted text sees it: Python name, element type, sizes, and the text of its shape."""
+
+    name: str
+    dtype: DType
+    shape: Shape
+    shape_text: str
+
+
+class _Text(NamedTuple):
+    """Rendered text; `level` is the binding strength of its outermost operator."""
+
+    text: str
+    level: int
+
+    def within(self, level: int) -> str:
+        return self.text if self.level >= level else f"({self.text})"
+
+
+@dataclass(frozen=True)
+class TileExpressions:
+    """Renders `Ewise` expressions over `tiles`; `helpers` collects the functions of the file that they call."""
+
+    tiles: Mapping[str, Tile]
+    helpers: set[str] = field(default_factory=set)
+
+    def assigned(self, expr: Ewise_, target: Tile) -> str:
+        """The right-hand side of `target = expr`, of the target's type and shape."""
+        text, shape = self._render(expr, target.dtype).text, self._shape(expr)
+        if not shape and target.shape:
+            return f"tl.full({target.shape_text}, {text}, {triton_dtype(target.dtype)})"
+        if shape != target.shape:
+            return f"tl.broadcast_to({text}, {target.shape_text})"
+        return self._called("own", text) if any(text == t.name for t in self.tiles.values()) else text
+
+    def _shape(self, expr: Ewise_) -> Shape | None:
+        return ewise_shape(expr, self.tiles)  # pyright: ignore[reportArgumentType]
+
+    def _dtype(self, expr: Ewise_) -> DType | None:
+        return ewise_dtype(expr, self.tiles)  # pyright: ignore[reportArgumentType]
+
+    def _called(self, helper: str, args: str) -> str:
+        self.helpers.add(helper)
+        return f"{helper}({args})"
+
+    def _render(self, expr: Ewise_, expected: DType) -> _Text:
+        """`expr`; numbers take the dtype `expected`, or that of what they meet."""
+        dtype = self._dtype(expr) or expected
+        match expr:
+            case TileRef(name):
+                return _Text(self.tiles[name].name, _ATOM)
+            case Literal(number):
+                text = number_text(number, dtype)
+                return _Text(text, _UNARY if text.startswith("-") else _ATOM)
+            case Cast(_, arg):
+                return self._cast(dtype, arg)
+            case Expand(arg, axis):
+                return _Text(f"tl.expand_dims({self._render(arg, dtype).text}, {axis})", _ATOM)
+            case AxisReduce(op, arg, axis):
+                return _Text(self._along_axis(op, self._render(arg, dtype).text, axis, dtype), _ATOM)
+            case Apply(fn, args):
+                return self._applied(fn, args, dtype)
+
+    def _cast(self, dtype: DType, arg: Ewise_) -> _Text:
+        source = self._dtype(arg) or DType.F32
+        value = self._render(arg, source)
+        if source is dtype:
+            return value
+        narrows = source.is_float and dtype.is_float and dtype.bits < source.bits
+        rounding = ', fp_downcast_rounding="rtne"' if narrows else ""
+        return _Text(f"tl.cast({value.text}, {triton_dtype(dtype)}{rounding})", _ATOM)
+
+    def _along_axis(self, op: ReduceOp, text: str, axis: int, dtype: DType) -> str:
+        if dtype.is_float and op in _NAN_FUNCTIONS:
+            return self._called(_NAN_FUNCTIONS[op], f"{text}, {axis}")
+        call = f"{_AXIS_FUNCTIONS[op]}({text}, {axis})"
+        widens = dtype.is_int and dtype.bits < 32  # Triton sums small integers in 32 bits
+        return f"tl.cast({call}, {triton_dtype(dtype)})" if widens else call
+
+    def _applied(self, fn: str, args: tuple[Ewise_, ...], dtype: DType) -> _Text:
+        values = [self._render(a, dtype) for a in args]
+        if fn in _ROUNDED and dtype is DType.F32:
+            return _Text(f"{_ROUNDED[fn]}({', '.join(v.text for v in values)})", _ATOM)
+        if fn in _INFIX:
+            sign, level = _INFIX[fn]
+            left, right = values
+            return _Text(f"{left.within(level)} {sign} {right.within(level + 1)}", level)
+        if fn == "neg":
+            return _Text(f"-{values[0].within(_ATOM)}", _UNARY)
+        if fn == "sigmoid":
+            return _Text(f"1.0 / (1.0 + tl.exp(-{values[0].within(_ATOM)}))", _PRODUCT)
+        operands = [self._operand(a, v, dtype) for a, v in zip(args, values, strict=True)]
+        return _Text(self._call(fn, operands, dtype), _ATOM)
+
+    def _call(self, fn: str, operands: list[str], dtype: DType) -> str:
+        if fn == "tanh":
+            self.helpers.add(fn)
+        nan = [_NAN] if fn in ("max", "min") and dtype.is_float else []
+        return f"{_CALLS[fn]}({', '.join([*operands, *nan])})"
+
+    def _operand(self, arg: Ewise_, value: _Text, dtype: DType) -> str:
+        """A function's argument: a bare number there counts as 32 bits and would change the result's type."""
+        if isinstance(arg, Literal) and dtype is not DType.F32:
+            return f"tl.full((), {value.text}, {triton_dtype(dtype)})"
+        return value.text

@@ -1,0 +1,57 @@
+"""Text of element-wise expressions and number literals; parentheses keep the tree as it is."""
+
+import math
+
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
+from loopir.types import ReduceOp
+
+_SUM, _PRODUCT, _NEGATION, _ATOM = range(4)
+_INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
+_AXIS_REDUCTIONS = {ReduceOp.ADD: "sum", ReduceOp.MAX: "amax", ReduceOp.MIN: "amin"}
+
+
+def ewise_text(expr: Ewise_) -> str:
+    """An element-wise expression as text."""
+    match expr:
+        case TileRef(name):
+            return name
+        case Literal():
+            return literal_text(expr)
+        case Cast(dtype, arg):
+            return f"cast({dtype.value}, {ewise_text(arg)})"
+        case Expand(arg, axis):
+            return f"expand({ewise_text(arg)}, {axis})"
+        case AxisReduce(op, arg, axis):
+            return f"{_AXIS_REDUCTIONS.get(op, f'<{op.value}>')}({ewise_text(arg)}, {axis})"
+        case Apply(fn, args):
+            return _apply_text(fn, args)
+
+
+def _apply_text(fn: str, args: tuple[Ewise_, ...]) -> str:
+    if fn == "neg" and len(args) == 1:
+        return f"-{_operand_text(args[0], _ATOM)}"
+    if fn not in _INFIX or len(args) != 2:
+        return f"{fn}({', '.join(map(ewise_text, args))})"
+    sign, level = _INFIX[fn]
+    return f"{_operand_text(args[0], level)} {sign} {_operand_text(args[1], level + 1)}"
+
+
+def _operand_text(expr: Ewise_, tightness: int) -> str:
+    text = ewise_text(expr)
+    return text if _tightness(expr) >= tightness else f"({text})"
+
+
+def _tightness(expr: Ewise_) -> int:
+    match expr:
+        case Apply(fn, (_, _)) if fn in _INFIX:
+            return _INFIX[fn][1]
+        case Apply("neg", _) | Literal():  # `-1` reads back as a literal, `-(1)` as a negation
+            return _NEGATION
+    return _ATOM
+
+
+def literal_text(number: Literal) -> str:
+    """An int in digits; a float as the shortest text that reads back as it, with a `.` or `e`."""
+    if isinstance(number.value, float):
+        return "<nan>" if math.isnan(number.value) else repr(number.value)
+    return str(int(number.value))

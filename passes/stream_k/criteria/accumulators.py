@@ -1,0 +1,89 @@
+"""SK03, SK04, SK11, SK12, SK16, SK17: what is accumulated, and that nothing else is carried."""
+
+from collections.abc import Iterator
+
+from loopir.nodes import Alloc
+from loopir.types import ReduceOp, Space
+from loopir.walk import Path
+from passes.base import Refusal
+from passes.stream_k.atomics import has_atomic_add
+from passes.stream_k.dataflow import carried_scalars, carried_tiles, initial_value
+from passes.stream_k.nest import Nest
+from passes.stream_k.options import Options
+
+
+def associative_add(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK03"""
+    rule = "every operator is associative, and an atomic merge adds"
+    for acc in nest.reduce.accumulators:
+        if acc.op is ReduceOp.ADD:
+            continue
+        found = f"accumulator {acc.tile} combines by {acc.op.value}"
+        hint = "atomic merges add only; keep the grid form for other operators"
+        if not acc.op.is_associative:
+            hint = (
+                f"{acc.op.value} over parts is not {acc.op.value} over the whole: do not split it"
+            )
+        yield Refusal("SK03", rule, nest.reduce_path, found, hint, f"{acc.tile}: {acc.op.value}")
+
+
+def atomic_dtype(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK04"""
+    rule = "the accumulated type has a device atomic add on the target"
+    for path, alloc in _accumulator_allocs(nest):
+        if not has_atomic_add(alloc.dtype, options.target):
+            found = f"{options.target} adds no {alloc.dtype.value} atomically"
+            hint = "accumulate in f32 or i32, or name another target="
+            yield Refusal("SK04", rule, path, found, hint, alloc.dtype.value)
+
+
+def nothing_carried(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK11"""
+    rule = "only accumulators pass from panel to panel"
+    for path, name in (*carried_tiles(nest), *carried_scalars(nest)):
+        found = f"{name} passes from one panel to the next, or out of the loop"
+        yield Refusal(
+            "SK11",
+            rule,
+            path,
+            found,
+            "compute it from the panel's number, or name it as an accumulator",
+            name,
+        )
+
+
+def starts_at_identity(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK12"""
+    rule = "an accumulator starts at its operator's identity"
+    dtypes = {alloc.name: alloc.dtype for _, alloc in _accumulator_allocs(nest)}
+    for acc in nest.reduce.accumulators:
+        path, start = initial_value(nest, acc.tile)
+        identity = acc.op.identity(dtypes[acc.tile])
+        if acc.op.is_associative and (start is None or start.value != identity):
+            value = "something else" if start is None else f"{start.value}"
+            found = f"{acc.tile} starts at {value}, which every partial tile would count"
+            hint = f"fill {acc.tile}, {identity} before the reduce, and add the rest in an epilogue"
+            yield Refusal("SK12", rule, path, found, hint, acc.tile)
+
+
+def determinism(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK16"""
+    if options.deterministic:
+        rule = "a deterministic result needs a merge of fixed order"
+        found = "merge=atomic adds in the order of arrival"
+        yield Refusal(
+            "SK16", rule, nest.reduce_path, found, "drop deterministic=true, or keep the grid form"
+        )
+
+
+def no_fragments(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK17"""
+    rule = "merge=atomic needs accumulators with addressable elements"
+    for path, alloc in _accumulator_allocs(nest):
+        if alloc.space is Space.FRAGMENT:
+            found = f"{alloc.name} is an MMA fragment"
+            yield Refusal("SK17", rule, path, found, "apply stream-k before mma-expand", "fragment")
+
+
+def _accumulator_allocs(nest: Nest) -> Iterator[tuple[Path, Alloc]]:
+    return ((p, s) for p, s in nest.before if isinstance(s, Alloc) and s.name in nest.accumulators)
