@@ -108,7 +108,7 @@ def _arms(shape: tuple[int, int, int], a: torch.Tensor, b: torch.Tensor) -> Iter
 def _arm(name: str, program: Program, warps: int, a: torch.Tensor, b: torch.Tensor) -> Arm:
     kernel = compile(program, "jit", num_warps=warps, num_stages=3)
     c = torch.empty(a.shape[0], b.shape[1], device="cuda", dtype=torch.float32)
-    return Arm(name, c, lambda: kernel.launch(a, b, c))
+    return Arm(name, c, lambda: kernel(a, b, c))
 
 
 def _error(arm: Arm, a: torch.Tensor, b: torch.Tensor) -> float:

@@ -18,7 +18,7 @@ def main() -> None:
     rewritten = pipeline.run(program)
     section("IR before", to_text(program))
     section(f"IR after {PIPELINE}", to_text(rewritten))
-    section("The schedule, explained", explain(program, pipeline))
+    section("The schedule, explained", explain(program, pipeline.passes[0]))
     section("Triton source", emit(rewritten, pipeline=PIPELINE).source)
     section("Result, in Triton's interpreter", run_and_check(rewritten))
     section("Ahead of time, for an H100 or H200", compile_ahead(rewritten))
@@ -31,7 +31,7 @@ def run_and_check(program) -> str:
     a = torch.randn(384, 512).to(torch.bfloat16)
     b = torch.randn(320, 512).to(torch.bfloat16).t()  # stored [N, K], as weights are
     c = torch.full((384, 320), float("nan"))
-    compile(program, "interpret").launch(a, b, c)
+    compile(program, "interpret")(a, b, c)
     exact = a.double() @ b.double()
     error = (c.double() - exact).abs()
     allowed = 512**0.5 * 2.0**-23 * (a.double().abs() @ b.double().abs())
@@ -44,7 +44,7 @@ def compile_ahead(program) -> str:
     kernel = compile(program, "cuda:90")
     return (
         f"cubin of {len(kernel.binary):,} bytes, {kernel.registers} registers, "
-        f"{kernel.spills} spilled bytes, {kernel.shared_bytes:,} bytes of shared memory"
+        f"{kernel.spill_bytes} spilled bytes, {kernel.shared_bytes:,} bytes of shared memory"
     )
 
 

@@ -10,6 +10,7 @@ hypothesis.settings.load_profile("loopir")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden texts")
     parser.addoption("--long", action="store_true", help="run the tests at their full counts")
 
 

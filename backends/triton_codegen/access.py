@@ -14,10 +14,11 @@ import sympy
 from backends.triton_codegen.layout import tuple_text
 from backends.triton_codegen.names import Names
 from backends.triton_codegen.scalars import Scalars
-from loopir.bounds import Env
+from loopir.bounds import Env, is_nonnegative
+from loopir.expr_text import expr_text
 from loopir.nodes import Access, Param, TileAxis, Workspace
-from loopir.ranges import axis_is_in_bounds, index_is_below, index_is_nonnegative
-from loopir.symbols import Expr, names_of
+from loopir.ranges import access_facts, axis_is_in_bounds, index_is_below, index_is_nonnegative
+from loopir.symbols import Expr, evaluate, names_of
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,23 @@ class AccessWriter:
 
     def place(self) -> Place:
         """The access as text. CodegenError: a tile size that is no power of two."""
-        vectors = {a.name: self.names.fresh(self._vector_name(a, i)) for i, a in enumerate(self.access.axes)}
+        vectors = {
+            a.name: self.names.fresh(self._vector_name(a, i))
+            for i, a in enumerate(self.access.axes)
+        }
         lines = [self._vector(a, i, vectors[a.name]) for i, a in enumerate(self.access.axes)]
-        inner = replace(self, scalars=replace(self.scalars, names={**self.scalars.names, **vectors}))
+        inner = replace(self, scalars=self._over_axes(vectors))
         index_lines, texts = inner._indices()
         return Place((*lines, *index_lines), inner._pointer(texts), inner._mask(texts))
+
+    def _over_axes(self, vectors: dict[str, str]) -> Scalars:
+        """Renders what also names the axes; `//` of one that is never negative stays plain."""
+        facts = access_facts(self.access, self.env)
+        return replace(
+            self.scalars,
+            names={**self.scalars.names, **vectors},
+            nonnegative=lambda expr: is_nonnegative(expr, facts),
+        )
 
     def _vector_name(self, axis: TileAxis, position: int) -> str:
         return f"{self.buffer.name}_{position}" if axis.name.startswith("_") else axis.name
@@ -95,12 +108,8 @@ class AccessWriter:
                 continue
             if stride is not None:
                 self.used.add(stride)
-            terms.append(text if stride is None else f"{text} * {stride}")
-        pointer = " + ".join(terms)
-        spanned = frozenset().union(*map(self._axes_of, self.access.index))
-        if all(a.name in spanned or a.size == 1 for a in self.access.axes) and (spanned or not self.access.axes):
-            return pointer
-        return f"tl.broadcast_to({pointer}, {tuple_text([self.scalars.text(a.size) for a in self.access.axes])})"
+            terms.append(text if stride is None else stride if index == 1 else f"{text} * {stride}")
+        return " + ".join(terms)
 
     def _mask(self, texts: list[str]) -> str:
         if not self.access.masked:
@@ -125,9 +134,6 @@ class AccessWriter:
 
 def check_size(size: Expr, scalars: Scalars, refuse: Callable[[str, str], NoReturn]) -> int:
     """The value of a tile size; refuses one that is unknown before launch or no power of two."""
-    from loopir.expr_text import expr_text
-    from loopir.symbols import evaluate
-
     text = expr_text(size)
     if not scalars.is_constant(size):
         refuse(f"tile size {text} is known at launch only; bind it in the where clause", text)
@@ -144,4 +150,4 @@ def _placed(text: str, position: int, rank: int) -> str:
     if rank == 1:
         return text
     slots = ", ".join(":" if i == position else "None" for i in range(rank))
-    return f"({text})[{slots}]"
+    return f"{text if text.startswith('tl.') else f'({text})'}[{slots}]"

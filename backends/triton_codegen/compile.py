@@ -92,7 +92,9 @@ def _default_target() -> Target:
     return JIT if torch.cuda.is_available() else INTERPRET
 
 
-def _module(program: Program | Module, settings: Settings | None, changes: dict[str, Any], pipeline: str) -> Module:
+def _module(
+    program: Program | Module, settings: Settings | None, changes: dict[str, Any], pipeline: str
+) -> Module:
     if isinstance(program, Module):
         if settings is None and not changes:
             return program

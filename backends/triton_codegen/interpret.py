@@ -63,7 +63,9 @@ def _twin(function: JITFunction) -> InterpretedFunction:
 
 
 def _method(function: InterpretedFunction):
-    return lambda *args, **kwargs: function(*args, **kwargs)  # a plain function, so that x.sum() binds x
+    return lambda *args, **kwargs: function(
+        *args, **kwargs
+    )  # a plain function, so that x.sum() binds x
 
 
 @contextlib.contextmanager

@@ -131,13 +131,17 @@ class _KernelEmitter:
     def _buffer(self, name: str, source) -> Buffer:
         text = self.names.fresh(name)
         contiguous = getattr(source, "contiguous", len(source.shape) - 1)
-        strides = (None if d == contiguous else self.names.fresh(f"{text}_stride{d}") for d in range(len(source.shape)))
+        strides = (
+            None if d == contiguous else self.names.fresh(f"{text}_stride{d}")
+            for d in range(len(source.shape))
+        )
         return Buffer(text, source, tuple(strides))
 
     def _args(self) -> tuple[KernelArg, ...]:
         used = self.scalars.used & self.size_symbols
         tensors = [
-            KernelArg(b.name, ArgKind.TENSOR, n, dtype=b.source.dtype) for n, b in self.buffers.items()
+            KernelArg(b.name, ArgKind.TENSOR, n, dtype=b.source.dtype)
+            for n, b in self.buffers.items()
         ]
         strides = [
             KernelArg(text, ArgKind.STRIDE, n, dim=d)
@@ -151,7 +155,10 @@ class _KernelEmitter:
             *tensors,
             *strides,
             *(KernelArg(self.scalar_names[n], ArgKind.SIZE, n) for n in sizes),
-            *(KernelArg(self.scalar_names[n], ArgKind.CONSTANT, n, value=self.constants[n]) for n in fixed),
+            *(
+                KernelArg(self.scalar_names[n], ArgKind.CONSTANT, n, value=self.constants[n])
+                for n in fixed
+            ),
         )
 
     def _widened(self, args: tuple[KernelArg, ...]) -> list[str]:
@@ -226,29 +233,32 @@ class _KernelEmitter:
                 self.branch(stmt, path)
             case Reduce(_, body):
                 self.statements(body, (*path, "body"))
-            case Grid() | Grid1D():
-                self.refuse("a grid inside the block program; make it the root of the kernel")
 
     # --- the root: which block this is
 
     def _root(self) -> Expr:
         """Writes the whole body; returns the number of blocks."""
-        *first, last = self.kernel.body or (None,)
-        lets = all(isinstance(s, Let) for s in first)
-        if not isinstance(last, Grid | Grid1D) or not lets:
-            self.path = ("body", len(first))
-            self.refuse("a kernel is one grid, with nothing but lets before it")
-        self.statements(tuple(first), ("body",))
-        path: Path = ("body", len(first))
-        if isinstance(last, Grid1D):
-            self.write(f"{self._scalar(last.iv)} = {_PROGRAM_ID}")
-            self.statements(last.body, (*path, "body"))
-            return last.extent
-        return self._grid(last, path)
+        (root,) = self.kernel.body
+        path: Path = ("body", 0)
+        if isinstance(root, Grid):
+            return self._grid(root, path)
+        assert isinstance(root, Grid1D)
+        self.write(f"{self._scalar(root.iv)} = {_PROGRAM_ID}")
+        self.statements(root.body, (*path, "body"))
+        return root.extent
 
     def _grid(self, grid: Grid, path: Path) -> Expr:
         axes, inner, path = _flattened(grid, path)
         blocks = sympy.Mul(*(a.extent for a in axes))
+        if len(axes) == 1:
+            self.write(f"{self._scalar(axes[0].iv)} = {_PROGRAM_ID}")
+        else:
+            self._decode(axes, inner, path)
+        self.statements(inner.body, path)
+        return blocks
+
+    def _decode(self, axes: tuple[GridAxis, ...], inner: Grid, path: Path) -> None:
+        """The axes of the grid, from the number of the block."""
         number = fresh_name("pid", defined_names(self.kernel))
         self.write(f"{self._scalar(number)} = {_PROGRAM_ID}")
         env = {**self.facts.get(path[:-2], {}), number: Fact(Interval(0))}
@@ -256,8 +266,6 @@ class _KernelEmitter:
             self.env = env
             self.assign(let.name, let.expr)
             env[let.name] = Fact(Interval(0))
-        self.statements(inner.body, path)
-        return blocks
 
     # --- scalars
 
@@ -294,7 +302,13 @@ class _KernelEmitter:
 
     def _place(self, access: Access) -> Place:
         writer = AccessWriter(
-            access, self.buffers[access.buffer], self.scalars, self.names, self.env, self.used_strides, self.refuse
+            access,
+            self.buffers[access.buffer],
+            self.scalars,
+            self.names,
+            self.env,
+            self.used_strides,
+            self.refuse,
         )
         return writer.place()
 
@@ -311,13 +325,17 @@ class _KernelEmitter:
         tile = Tile(self.names.fresh(alloc.name), alloc.dtype, sizes, text)
         self.tiles[alloc.name] = tile
         if needs_initial_value(alloc.name, rest):
-            self.write(f"{tile.name} = {self._full(tile, 0)}  # a first value: it is set in a nested body")
+            self.write(
+                f"{tile.name} = {self._full(tile, 0)}  # a first value: it is set in a nested body"
+            )
 
     def _full(self, tile: Tile, value: int | float) -> str:
         number = number_text(value, tile.dtype)
         if tile.dtype.computes or value == 0:
             return f"tl.full({tile.shape_text}, {number}, {triton_dtype(tile.dtype)})"
-        return f"tl.cast(tl.full({tile.shape_text}, {number}, tl.float32), {triton_dtype(tile.dtype)})"
+        return (
+            f"tl.cast(tl.full({tile.shape_text}, {number}, tl.float32), {triton_dtype(tile.dtype)})"
+        )
 
     def fill(self, fill: Fill) -> None:
         tile = self.tiles[fill.tile]
@@ -341,7 +359,10 @@ class _KernelEmitter:
         able = ATOMIC_DTYPES.get(atomic.op, ())
         if tile.dtype not in able:
             names = ", ".join(d.value for d in able) or "no type"
-            self.refuse(f"Triton has an atomic {atomic.op.value} of {names}, not of {tile.dtype.value}", tile.name)
+            self.refuse(
+                f"Triton has an atomic {atomic.op.value} of {names}, not of {tile.dtype.value}",
+                tile.name,
+            )
         place = self._placed(atomic, atomic.target)
         mask = f"mask={place.mask}" if place.mask else ""
         order = ['sem="relaxed"', 'scope="gpu"']

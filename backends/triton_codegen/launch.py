@@ -6,7 +6,7 @@ from backends.triton_codegen.dtypes import TORCH_NAME
 from backends.triton_codegen.layout import comma_lines, tuple_text
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
 from backends.triton_codegen.names import Names
-from backends.triton_codegen.runtime_text import CHECKS, RUNTIME_NAMES, SM_COUNT
+from backends.triton_codegen.runtime_text import RUNTIME_NAMES, runtime_text
 from backends.triton_codegen.scalars import Scalars, Side
 from backends.triton_codegen.settings import Settings
 from loopir.expr_text import expr_text
@@ -24,8 +24,8 @@ _MOST_BLOCKS = 2**31
 def launch_text(kernel: Kernel, info: KernelInfo, settings: Settings) -> str:
     """The host side of the file, `launch()` last."""
     writer = _LaunchWriter(kernel, info, settings)
-    parts = [CHECKS, *([SM_COUNT] if writer.picked else []), "\n".join(writer.lines()) + "\n"]
-    return "\n\n".join(parts)
+    lines = "".join(f"{line}\n" for line in writer.lines())
+    return f"{runtime_text(writer.called)}\n\n{lines}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ class _LaunchWriter:
         self.kernel, self.info, self.settings = kernel, info, settings
         names = Names(RUNTIME_NAMES | _OPTIONS | {info.name, "device", "blocks"})
         self.tensors = {p.name: names.fresh(p.name) for p in kernel.params}
-        self.strides = {p.name: names.fresh(f"{self.tensors[p.name]}_strides") for p in kernel.params}
+        self.strides = {
+            p.name: names.fresh(f"{self.tensors[p.name]}_strides") for p in kernel.params
+        }
         unbound = launch_symbols(kernel)
         sizes = {n: names.fresh(n) for n in (*unbound, *(b.name for b in kernel.where))}
         self.picked = tuple(
@@ -54,6 +56,11 @@ class _LaunchWriter:
         self.measured = _measured(kernel)
         chosen = {p.symbol for p in self.picked}
         self.given = tuple(n for n in unbound if n not in self.measured and n not in chosen)
+        self.called = {
+            *(["_size"] if self.measured else []),
+            *(["_at_least"] if self.given or self.picked else []),
+            *(["_sm_count"] if self.picked else []),
+        }
 
     def lines(self) -> list[str]:
         body = [
@@ -83,7 +90,9 @@ class _LaunchWriter:
             for p in self.picked
         ]
         head = f'    """Run @{self.kernel.name} on the current stream of the tensors\' device.'
-        tail = "    ValueError: the argument that does not fit, what was expected and what was given."
+        tail = (
+            "    ValueError: the argument that does not fit, what was expected and what was given."
+        )
         return [head, "", *yields, *picks, tail, '    """']
 
     def _described(self, p: Param) -> str:
@@ -105,7 +114,11 @@ class _LaunchWriter:
 
     def _bindings(self, names: list[str]) -> list[str]:
         """Constants as one line, then what follows from launch symbols."""
-        fixed = {self.scalars.names[n]: str(v) for n in names if (v := self.scalars.constants.get(n)) is not None}
+        fixed = {
+            self.scalars.names[n]: str(v)
+            for n in names
+            if (v := self.scalars.constants.get(n)) is not None
+        }
         tail = f" = {', '.join(fixed.values())}"
         head = [", ".join(fixed) + tail] if fixed else []
         return [*head, *(self._binding(n) for n in names if n not in self.scalars.constants)]
@@ -156,7 +169,9 @@ class _LaunchWriter:
             f'"[{", ".join(map(expr_text, p.shape))}]"',
             str(p.contiguous),
         ]
-        return comma_lines(f"{self.strides[p.name]} = _check(", args, ")")
+        has_strides = any(a.kind is ArgKind.STRIDE and a.symbol == p.name for a in self.info.args)
+        result = f"{self.strides[p.name]} = " if has_strides else ""
+        return comma_lines(f"{result}_check(", args, ")")
 
     # --- the launch
 

@@ -22,7 +22,9 @@ class Names:
         """`wanted`, or `wanted_1`, `wanted_2`, ... CodegenError: not an ASCII identifier, or a name with
         leading double underscore, which Python and Triton treat in ways of their own."""
         if not _IDENTIFIER.fullmatch(wanted) or wanted.startswith("__"):
-            raise CodegenError(f"{wanted!r} is no name that Triton source can use; rename it in the IR")
+            raise CodegenError(
+                f"{wanted!r} is no name that Triton source can use; rename it in the IR"
+            )
         name, n = wanted, 0
         while name in self._taken:
             n += 1

@@ -40,7 +40,9 @@ def _narrowed(values: np.ndarray) -> np.ndarray:
     bits = near.view(np.uint32)
     is_even_and_inexact = np.isfinite(near) & (near != values) & (bits & 1 == 0)
     outward = np.abs(values) > np.abs(near)
-    return np.where(is_even_and_inexact, np.where(outward, bits + 1, bits - 1), bits).view(np.float32)
+    return np.where(is_even_and_inexact, np.where(outward, bits + 1, bits - 1), bits).view(
+        np.float32
+    )
 
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:

@@ -3,16 +3,12 @@
 They stand in the file as they stand here, since it may import nothing of this toolkit.
 """
 
-#: names that the text below defines at the top level of the file
-RUNTIME_NAMES = frozenset(
-    {"_size", "_check", "_device", "_storage", "_span", "_at_least", "_sm_count", "_fail", "_SMS"}
-)
-
-CHECKS = '''\
+_FAIL = """\
 def _fail(name, expected, given):
     raise ValueError(f"{name}: expected {expected}, got {given}")
+"""
 
-
+_SIZE = '''\
 def _size(name, tensor, rank, dim):
     """Size of one dimension: the value of a symbol that is known at launch only."""
     if not isinstance(tensor, torch.Tensor):
@@ -20,8 +16,9 @@ def _size(name, tensor, rank, dim):
     if tensor.dim() != rank:
         _fail(name, f"{rank} dimensions", f"shape {list(tensor.shape)}")
     return tensor.shape[dim]
+'''
 
-
+_CHECK = '''\
 def _check(name, tensor, dtype, shape, text, contiguous):
     """Type, shape and layout of one tensor; returns its strides."""
     if not isinstance(tensor, torch.Tensor):
@@ -34,8 +31,9 @@ def _check(name, tensor, dtype, shape, text, contiguous):
     if contiguous is not None and strides[contiguous] != 1 and shape[contiguous] > 1 and tensor.numel():
         _fail(name, f"stride 1 in dimension {contiguous}", f"strides {list(strides)}")
     return strides
+'''
 
-
+_DEVICE = '''\
 def _device(tensors):
     """The device index that all tensors share, -1 for the CPU under Triton's interpreter."""
     first, tensor = tensors[0]
@@ -46,8 +44,9 @@ def _device(tensors):
         if not (other.is_cuda or (other.device.type == "cpu" and triton.knobs.runtime.interpret)):
             _fail(name, "a tensor on a GPU (on the CPU only under Triton's interpreter)", other.device)
     return device
+'''
 
-
+_STORAGE = '''\
 def _storage(tensors, outputs, aliases):
     """No element of an output is in memory twice, and no output shares a byte range with another tensor."""
     ranges = []
@@ -61,8 +60,9 @@ def _storage(tensors, outputs, aliases):
             if a_start < b_stop and b_start < a_stop and (a in outputs or b in outputs):
                 if (a, b) not in aliases and (b, a) not in aliases:
                     _fail(a, "memory of its own", f"bytes shared with {b}")
+'''
 
-
+_SPAN = '''\
 def _span(name, tensor, is_output):
     """Bytes from the first element to the end of the last."""
     strides, reach = tensor.stride(), 0
@@ -71,15 +71,16 @@ def _span(name, tensor, is_output):
             _fail(name, "an output whose elements do not overlap", f"strides {list(strides)}")
         reach += (size - 1) * stride
     return (reach + 1) * tensor.element_size() if tensor.numel() else 0
+'''
 
-
+_AT_LEAST = """\
 def _at_least(least, name, value):
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         _fail(name, f"an int of at least {least}", repr(value))
     return value
-'''
+"""
 
-SM_COUNT = '''\
+_SM_COUNT = '''\
 _SMS = {-1: 4}  # what the interpreter counts as
 
 
@@ -89,3 +90,24 @@ def _sm_count(device):
         _SMS[device] = torch.cuda.get_device_properties(device).multi_processor_count
     return _SMS[device]
 '''
+
+FUNCTIONS = {
+    "_fail": _FAIL,
+    "_size": _SIZE,
+    "_check": _CHECK,
+    "_device": _DEVICE,
+    "_storage": _STORAGE,
+    "_span": _SPAN,
+    "_at_least": _AT_LEAST,
+    "_sm_count": _SM_COUNT,
+}
+
+#: names that the text above defines at the top level of a file
+RUNTIME_NAMES = frozenset({*FUNCTIONS, "_SMS"})
+
+_ALWAYS = frozenset({"_fail", "_check", "_device", "_storage", "_span"})
+
+
+def runtime_text(called: set[str]) -> str:
+    """The definitions that `launch()` needs, in a fixed order, two blank lines between them."""
+    return "\n\n".join(text for name, text in FUNCTIONS.items() if name in _ALWAYS | called)

@@ -73,7 +73,9 @@ class TileExpressions:
             return f"tl.full({target.shape_text}, {text}, {triton_dtype(target.dtype)})"
         if shape != target.shape:
             return f"tl.broadcast_to({text}, {target.shape_text})"
-        return self._called("own", text) if any(text == t.name for t in self.tiles.values()) else text
+        return (
+            self._called("own", text) if any(text == t.name for t in self.tiles.values()) else text
+        )
 
     def _shape(self, expr: Ewise_) -> Shape | None:
         return ewise_shape(expr, self.tiles)  # pyright: ignore[reportArgumentType]
@@ -99,7 +101,9 @@ class TileExpressions:
             case Expand(arg, axis):
                 return _Text(f"tl.expand_dims({self._render(arg, dtype).text}, {axis})", _ATOM)
             case AxisReduce(op, arg, axis):
-                return _Text(self._along_axis(op, self._render(arg, dtype).text, axis, dtype), _ATOM)
+                return _Text(
+                    self._along_axis(op, self._render(arg, dtype).text, axis, dtype), _ATOM
+                )
             case Apply(fn, args):
                 return self._applied(fn, args, dtype)
 

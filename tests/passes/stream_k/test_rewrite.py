@@ -1,0 +1,139 @@
+"""The rewritten text, its structure under each option, and that the input stays as it was."""
+
+import subprocess
+import sys
+
+import pytest
+
+from loopir.build import gemm
+from loopir.nodes import Atomic, If, Reduce, Store, While
+from loopir.parser import parse
+from loopir.printer import to_text
+from loopir.scope import constants, launch_symbols
+from loopir.verifier import verify
+from loopir.walk import walk_program
+from passes.decomposition import Bounds
+from passes.pipeline import parse_pipeline
+from passes.stream_k import StreamKPass
+from tests.support.golden import check_golden
+from tests.support.texts import GEMM, edited
+
+GOLDEN = {
+    "gemm": "",
+    "gemm_atomic": "stream-k{merge=atomic units=132}",
+    "gemm_atomic_ceil": "stream-k{merge=atomic units=132 bounds=ceil}",
+    "gemm_atomic_big_units": "stream-k{merge=atomic units=132 bounds=big-units}",
+    "gemm_atomic_grouped": "tile-order{group=8},stream-k{merge=atomic}",
+    "gemm_atomic_splits": "tile-order{along_m},stream-k{merge=atomic splits=4}",
+}
+
+
+def rewritten(text: str = GEMM, **options):
+    program = StreamKPass(**({"units": 5} | options)).apply(parse(text))
+    verify(program)
+    return program
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_text(request, name: str):
+    program = parse_pipeline(GOLDEN[name]).run(gemm(1536, 1536, 4096))
+    check_golden(request, f"{name}.lir", to_text(program))
+
+
+def test_text_is_the_same_in_two_processes_with_different_hash_seeds():
+    code = (
+        "from loopir.build import gemm; from loopir.printer import to_text\n"
+        "from passes.pipeline import parse_pipeline\n"
+        "p = parse_pipeline('tile-order{group=4},stream-k{bounds=big-units units=7}')\n"
+        "print(to_text(p.run(gemm(300, 200, 100, 'f16'))))"
+    )
+    texts = {
+        subprocess.check_output([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed})
+        for seed in ("0", "1", "12345")
+    }
+    assert len(texts) == 1
+
+
+def test_input_is_left_as_it_was():
+    program = parse(GEMM)
+    StreamKPass(units=5).apply(program)
+    assert program == parse(GEMM)
+
+
+def test_units_are_clamped_to_the_iterations():
+    assert constants(rewritten(units=10_000).kernels[0])["UNITS"] == 3 * 3 * 7
+
+
+def test_ceil_bounds_leave_no_unit_empty():
+    units = constants(rewritten(units=50, bounds=Bounds.CEIL).kernels[0])["UNITS"]
+    assert units == 32  # 63 iterations, two a unit
+
+
+def test_units_left_open_are_a_launch_symbol_of_at_most_total():
+    kernel = rewritten(units=None).kernels[0]
+    assert launch_symbols(kernel) == ("UNITS",)
+    assert "requires zeroed(C), at_most(UNITS, TOTAL)" in to_text(rewritten(units=None))
+
+
+def test_splits_make_tiles_times_splits_units():
+    assert constants(rewritten(units=None, splits=7).kernels[0])["UNITS"] == 9 * 7
+
+
+def test_open_sizes_bind_units_to_the_least_of_both():
+    text = to_text(rewritten(edited(GEMM, (" M = 96,", "")), units=64, launch_constants=True))
+    assert "UNITS = min(64, TOTAL)" in text
+
+
+def test_no_iterations_make_no_units():
+    assert constants(rewritten(edited(GEMM, ("M = 96", "M = 0"))).kernels[0])["UNITS"] == 0
+
+
+def test_names_in_use_are_avoided():
+    text = to_text(rewritten(edited(GEMM, ("fill acc, 0\n", "fill acc, 0\n    let tile = ti\n"))))
+    assert "let tile_1 = it // P" in text
+
+
+def test_every_accumulator_is_merged_by_itself():
+    twice = edited(
+        GEMM,
+        ("out C: f32[M, N])", "out C: f32[M, N], out D: f32[M, N])"),
+        (
+            "    fill acc, 0\n",
+            "    alloc top: register f32[BM, BN]\n    fill acc, 0\n    fill top, 0\n",
+        ),
+        ("(acc: add)", "(acc: add, top: add)"),
+        ("        dot acc, a, b\n", "        dot acc, a, b\n        dot top, a, b\n"),
+        (
+            "acc masked\n",
+            "acc masked\n    store D[ti * BM +: BM, tj * BN +: BN], top masked\n",
+        ),
+    )
+    program = rewritten(twice)
+    merges = [s for _, s in walk_program(program) if isinstance(s, If)]
+    assert [(m.then[0].target.buffer, m.orelse[0].target.buffer) for m in merges] == [
+        ("C", "C"),
+        ("D", "D"),
+    ]  # fmt: skip
+    assert "requires zeroed(C), zeroed(D)" in to_text(program)
+
+
+def test_reduce_and_its_label_survive():
+    kinds = [type(s) for _, s in walk_program(rewritten())]
+    assert kinds.count(Reduce) == kinds.count(While) == kinds.count(Atomic) == 1
+    assert kinds.count(Store) == 1
+
+
+def test_third_grid_axis_and_nested_bands_are_decoded():
+    batched = edited(
+        GEMM,
+        ("A: f16[M, K], B: f16[K, N], out C: f32[M, N]", "A: f16[S, M, K], B: f16[K, N], out C: f32[S, M, N]"),
+        ("where M", "where S = 2, M"),
+        ("  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {\n",
+         "  grid (s) in [S] {\n  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {\n"),
+        ("A[ti", "A[s, ti"),
+        ("C[ti", "C[s, ti"),
+        ("acc masked\n", "acc masked\n  }\n"),
+    )  # fmt: skip
+    text = to_text(rewritten(batched))
+    assert "TILES = S * ceildiv(M, BM) * ceildiv(N, BN)" in text
+    assert "let s = tile // (ceildiv(M, BM) * ceildiv(N, BN))" in text
