@@ -1,4 +1,4 @@
-"""Programs, and edits of them: which rules of the verifier each edit breaks, and which break none."""
+"""Programs and edits of them: which rules of the verifier each edit breaks, or that it breaks none."""
 
 from typing import NamedTuple
 
