@@ -14,9 +14,8 @@ from loopir.lexer import Token, TokenKind
 from loopir.nodes import AllOf, AnyOf, Cmp, Cond, ElementRead, Flag, Negate
 from loopir.symbols import CeilDiv, Expr, FloorDiv, Max, Min, Mod, sym
 
-#: Operands of one index expression; sympy builds one this long in about a second.
-MAX_OPERANDS = 16_384
-_MAX_LOOKAHEAD = 4 * MAX_OPERANDS
+#: Operands of one index expression, and arguments of everything that sympy builds for it: seconds.
+MAX_OPERATIONS = 1 << 16
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _CONDITION_WORDS = frozenset({*_COMPARISONS, "and", "or", "not"})
@@ -81,10 +80,8 @@ def _signed_operand(c: Cursor) -> list[Expr]:
 
 
 def _operand(c: Cursor) -> Expr:
-    c.operations += 1
-    if c.operations > MAX_OPERANDS:
-        c.fail(f"index expression with more than {MAX_OPERANDS} operands")
     token = c.peek
+    _count(c, token, 1)
     if token.kind is TokenKind.INT:
         return sympy.Integer(int(c.take().text))  # its width is checked together with its sign
     if token.text == "(":
@@ -119,6 +116,7 @@ def _check_arguments(c: Cursor, token: Token, arguments: tuple[Expr, ...]) -> No
 
 def _checked(c: Cursor, start: Token, expr: Expr) -> Expr:
     """`expr`, unless folded constants left 64 bits or it is too deep to compare and print."""
+    _count(c, start, len(expr.args))
     for term in sympy.Add.make_args(expr):
         number = term.args[0] if term.is_Mul else term
         if isinstance(number, sympy.Integer) and int(number) not in INT64:
@@ -126,6 +124,12 @@ def _checked(c: Cursor, start: Token, expr: Expr) -> Expr:
     if _height(expr) > MAX_NESTING:
         c.fail(f"index expression nests deeper than {MAX_NESTING} operations", start)
     return expr
+
+
+def _count(c: Cursor, start: Token, operations: int) -> None:
+    c.operations += operations
+    if c.operations > MAX_OPERATIONS:
+        c.fail(f"index expression of more than {MAX_OPERATIONS} operations", start)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -163,7 +167,7 @@ def _encloses_condition(c: Cursor) -> bool:
     """Whether the parenthesis ahead holds a comparison or a word of conditions, which index
     expressions never do."""
     depth = 0
-    for token in c.tokens[c.position : c.position + _MAX_LOOKAHEAD]:
+    for token in c.tokens[c.position : c.position + MAX_OPERATIONS]:
         text = token.text
         depth += {"(": 1, ")": -1}.get(text, 0)
         if depth == 0 or text == "{":

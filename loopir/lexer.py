@@ -78,14 +78,15 @@ def tokenize(text: str) -> tuple[list[str], list[Token]]:
 
 
 def _tokens(lines: list[str]) -> Iterator[Token]:
-    brackets, last = 0, ""
+    brackets, last = 0, "\n"
     for number, line in enumerate(lines, 1):
         for token in _line_tokens(line, number):
             yield token
             last = token.text
             brackets = _bracket_depth(brackets, last)
-        if not brackets and last != ",":
-            yield Token(TokenKind.NEWLINE, "\n", number, len(line) + 1)
+        if not brackets and last not in (",", "\n"):
+            last = "\n"
+            yield Token(TokenKind.NEWLINE, last, number, len(line) + 1)
 
 
 def _bracket_depth(depth: int, text: str) -> int:
@@ -112,7 +113,8 @@ def _check_extent(token: Token, line: str) -> None:
     longest = _MAX_LENGTH.get(token.kind)
     if longest is not None and len(token.text) > longest:
         fail_at(f"longer than {longest} characters", token.line, token.column, line)
-    after = line[token.column - 1 + len(token.text) :][:1]
+    end = token.column - 1 + len(token.text)
+    after = line[end : end + 1]
     if token.kind in _NUMBERS and (after.isalnum() or after == "_"):
         fail_at(f"number {token.text} runs into {after!a}", token.line, token.column, line)
 

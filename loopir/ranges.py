@@ -35,7 +35,7 @@ from loopir.nodes import (
 )
 from loopir.scope import launch_symbols
 from loopir.symbols import Expr, names_of
-from loopir.walk import Path, body_fields, walk
+from loopir.walk import Path, body_fields, grid_axes, walk
 
 #: what is known before each statement, by its path inside the kernel: ("body", 0, "body", 3)
 ScopedRanges: TypeAlias = Mapping[Path, Env]
@@ -67,16 +67,7 @@ def header_facts(kernel: Kernel) -> dict[str, Fact]:
 
 
 def _extent_symbols(stmt: Stmt) -> frozenset[str]:
-    return frozenset(a.extent.name for a in _axes(stmt) if isinstance(a.extent, sympy.Symbol))
-
-
-def _axes(stmt: Stmt) -> tuple[GridAxis, ...]:
-    match stmt:
-        case Grid(axes):
-            return axes
-        case Grid1D(iv, extent):
-            return (GridAxis(iv, extent),)
-    return ()
+    return frozenset(a.extent.name for a in grid_axes(stmt) if isinstance(a.extent, sympy.Symbol))
 
 
 @dataclass
@@ -148,7 +139,7 @@ class _Scan:
             case For(iv, _, hi):
                 return {**env, iv: self.fact(_loop_interval(stmt, env), limit=hi - 1)}
             case Grid() | Grid1D():
-                return {**env, **{a.iv: self.fact(*_axis_fact(a, env)) for a in _axes(stmt)}}
+                return {**env, **{a.iv: self.fact(*_axis_fact(a, env)) for a in grid_axes(stmt)}}
         return env
 
     def fact(self, known: Interval, limit: Expr | None = None, value: Expr | None = None) -> Fact:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import sympy
 
-from loopir.nodes import Body, Kernel, Program, Stmt
+from loopir.nodes import Body, Grid, Grid1D, GridAxis, Kernel, Program, Stmt
 from loopir.symbols import Expr, names_of, substitute
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -42,6 +42,13 @@ def walk(body: Body, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
 def walk_program(program: Program) -> Iterator[tuple[Path, Stmt]]:
     for i, kernel in enumerate(program.kernels):
         yield from walk(kernel.body, ("kernels", i, "body"))
+
+
+def grid_axes(stmt: Stmt) -> tuple[GridAxis, ...]:
+    """The axes of a `grid`, or the one of a `grid1d`; none of other statements."""
+    if isinstance(stmt, Grid1D):
+        return (GridAxis(stmt.iv, stmt.extent),)
+    return stmt.axes if isinstance(stmt, Grid) else ()
 
 
 def map_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:

@@ -11,16 +11,11 @@ from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo, Modul
 from backends.triton_codegen.resources import disassemble, measure
 from backends.triton_codegen.targets import Target
 from loopir.errors import CodegenError
+from loopir.scope import constants
+from loopir.symbols import try_evaluate
 
 _DIVISIBLE = [["tt.divisibility", 16]]
 _STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
-
-ASSUMPTIONS = (
-    "tensors start at multiples of 16 bytes",
-    "strides that are arguments are multiples of 16 elements",
-    "strides and sizes are passed as 64-bit integers",
-)
-
 
 @dataclass(frozen=True)
 class AotKernel:
@@ -40,7 +35,7 @@ class AotKernel:
     spill_bytes: int
     shared_bytes: int
     warnings: tuple[str, ...]
-    assumptions: tuple[str, ...] = ASSUMPTIONS
+    assumptions: tuple[str, ...]
 
     @cached_property
     def sass(self) -> str:
@@ -71,6 +66,34 @@ def compile_ahead(module: Module, target: Target) -> AotKernel:
         found.spill_bytes,
         metadata["shared"],
         found.warnings,
+        _assumptions(_aligned(module)),
+    )
+
+
+def _aligned(module: Module) -> tuple[KernelArg, ...]:
+    """Arguments compiled as multiples of 16: the starts of tensors, and strides, unless they belong to a tensor
+    whose rows have a known length that is none."""
+    (info,) = module.kernels
+    kernel = module.program.kernels[0]
+    sizes, params = constants(kernel), {p.name: p for p in kernel.params}
+
+    def is_aligned(arg: KernelArg) -> bool:
+        if arg.kind is not ArgKind.STRIDE:
+            return arg.kind is ArgKind.TENSOR
+        p = params[arg.symbol]
+        row = None if p.contiguous is None else try_evaluate(p.shape[p.contiguous], sizes)
+        return row is None or row % 16 == 0
+
+    return tuple(filter(is_aligned, info.args))
+
+
+def _assumptions(aligned: tuple[KernelArg, ...]) -> tuple[str, ...]:
+    tensors = ", ".join(a.name for a in aligned if a.kind is ArgKind.TENSOR)
+    strides = ", ".join(a.name for a in aligned if a.kind is ArgKind.STRIDE)
+    return (
+        f"{tensors}: start at a multiple of 16 bytes",
+        *([f"{strides}: multiples of 16 elements"] if strides else []),
+        "strides and sizes are passed as 64-bit integers",
     )
 
 
@@ -88,8 +111,8 @@ def _compiled(module: Module, info: KernelInfo, target: Target) -> Any:
     function = getattr(load(module.source), info.name)
     signature = {a.name: _signature(a) for a in info.args}
     constants = {(i,): a.value for i, a in enumerate(info.args) if a.kind is ArgKind.CONSTANT}
-    aligned = (ArgKind.TENSOR, ArgKind.STRIDE)
-    attributes = {(i,): _DIVISIBLE for i, a in enumerate(info.args) if a.kind in aligned}
+    aligned = _aligned(module)
+    attributes = {(i,): _DIVISIBLE for i, a in enumerate(info.args) if a in aligned}
     source = ASTSource(function, signature, constants, attributes)
     gpu = GPUTarget(target.backend, target.arch, target.warp_size)
     try:

@@ -16,8 +16,6 @@ from loopir.nodes import (
     Cond,
     Flag,
     For,
-    Grid,
-    Grid1D,
     Kernel,
     Let,
     Negate,
@@ -29,7 +27,7 @@ from loopir.nodes import (
 from loopir.scope import buffers, constants
 from loopir.symbols import names_of
 from loopir.tile_types import TileType, tile_types
-from loopir.walk import Path, body_fields, node_at, symbol_names
+from loopir.walk import Path, body_fields, grid_axes, node_at, symbol_names
 
 
 class Finding(NamedTuple):
@@ -162,10 +160,10 @@ def _body_definitions(ctx: Context) -> Iterator[Definition]:
                 yield Definition(name, NameKind.TILE, site.path, body, int(position))
             case Arrive(flag):
                 yield Definition(flag, NameKind.FLAG, site.path, body, int(position))
-            case For(iv) | Grid1D(iv):
+            case For(iv):
                 yield Definition(iv, NameKind.SCALAR, site.path, inner)
-            case Grid(axes):
-                for axis in axes:
+            case _:
+                for axis in grid_axes(site.stmt):
                     yield Definition(axis.iv, NameKind.SCALAR, site.path, inner)
 
 

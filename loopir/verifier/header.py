@@ -9,7 +9,7 @@ from loopir.scope import launch_symbols
 from loopir.symbols import CeilDiv, Expr, FloorDiv, Max, Min, Mod, names_of, sym, try_evaluate
 from loopir.types import Direction
 from loopir.verifier.context import Context, Finding, NameKind
-from loopir.walk import Path, expressions, symbol_names
+from loopir.walk import Path, expressions, grid_axes, symbol_names
 
 _LARGEST = 2**63 - 1
 
@@ -61,7 +61,8 @@ def bindings_use_earlier_names(ctx: Context) -> Iterator[Finding]:
 
 
 def constants_are_sound(ctx: Context) -> Iterator[Finding]:
-    """A constant of `where` is not negative and fits 63 bits; a constant divisor is positive."""
+    """A constant of `where` is not negative and fits 63 bits; a constant divisor is positive, but
+    for statements below a grid that a size of zero leaves without blocks."""
     env: dict[str, int] = {}
     for i, binding in enumerate(ctx.kernel.where):
         value = try_evaluate(binding.expr, env)
@@ -72,8 +73,16 @@ def constants_are_sound(ctx: Context) -> Iterator[Finding]:
             env[binding.name] = value
     for path, expr in _expressions(ctx):
         for divisor in sorted(_divisors(expr), key=str):
-            if (value := try_evaluate(divisor, ctx.sizes)) is not None and value < 1:
+            value = try_evaluate(divisor, ctx.sizes)
+            if value is not None and value < 1 and not _never_runs(ctx, path):
                 yield Finding(path, f"a divisor is {value}; it must be positive", str(divisor))
+
+
+def _never_runs(ctx: Context, path: Path) -> bool:
+    """Whether `path` is below a root grid with no blocks."""
+    root = (*ctx.path, "body", 0)
+    axes = grid_axes(ctx.kernel.body[0]) if path[: len(root)] == root != path else ()
+    return any(try_evaluate(axis.extent, ctx.sizes) == 0 for axis in axes)
 
 
 def _divisors(expr: Expr) -> set[Expr]:

@@ -73,7 +73,10 @@ def test_third_grid_axis_of_a_size_known_at_launch(batches: int):
 
 
 def test_batch_stride_zero_reads_one_matrix_for_all():
-    a, b = normal((1, 70, 96), torch.float16, 9).expand(3, 70, 96), normal((3, 96, 40), torch.float16, 1)
+    a, b = (
+        normal((1, 70, 96), torch.float16, 9).expand(3, 70, 96),
+        normal((3, 96, 40), torch.float16, 1),
+    )
     c = guarded((3, 70, 40))
     run(kernels.BATCHED, a, laid_out(b, contiguous=1), c)
     check_product(c, a, b)

@@ -307,6 +307,19 @@ def test_every_value_of_a_random_expression_lies_within_its_bounds():
                 assert not (is_at_most(expr, 2, env) and value > 2)
 
 
+def test_a_symbolic_bound_is_not_put_under_a_negative_divisor():
+    env = {
+        "b": Fact(Interval(0, 5), limit=sym("u")),
+        "u": Fact(Interval(1)),
+        "d": Fact(Interval(-3, -1)),
+    }
+    for text in ("b // d", "ceildiv(b, d)", "b % d", "ceildiv(b, -2)", "b // -2"):
+        expr = parse_expr(text)
+        values = [evaluate(expr, {"b": b, "d": d}) for b in range(6) for d in (-3, -2, -1)]
+        assert upper(expr, env) >= max(values), text
+        assert lower(expr, env) <= min(values), text
+
+
 class Machine:
     """Runs the scalars of a kernel and checks every fact at every statement."""
 

@@ -1,6 +1,8 @@
 """Each rule of the verifier has edits that break it and neighbours that are accepted."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sympy
@@ -214,3 +216,9 @@ def test_bindings_that_square_each_other_end():
     squares = ", ".join(f"X{i} = X{i - 1} * X{i - 1}" for i in range(1, 60))
     text = edited(GEMM, ("where M", f"where X0 = 1000000000, {squares}, M"))
     assert codes_of(parse(text)) == {"V08"}
+
+
+def test_every_rule_is_documented_by_its_title():
+    text = (Path(__file__).parents[2] / "docs" / "verifier.md").read_text()
+    rows = dict(re.findall(r"^\| (V\d\d) \| (.*?) \| .+ \|$", text, re.MULTILINE))
+    assert rows == {code: rule.title for code, rule in RULES.items()}

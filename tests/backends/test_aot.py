@@ -1,0 +1,148 @@
+"""Compiling ahead of time, without a GPU: what comes out for each target, and what is refused in words."""
+
+import re
+from functools import cache
+
+import pytest
+
+from backends.triton_codegen import ArgKind, AotKernel, compile, emit, parse_target
+from loopir.build import gemm
+from loopir.errors import CodegenError
+from loopir.parser import parse
+from passes.stream_k import StreamKPass
+from tests.support import kernels
+from tests.support.texts import GEMM
+
+TARGETS = ("cuda:80", "cuda:90", "cuda:100", "hip:gfx942")
+TILES = [(128, 128, 64), (128, 256, 64)]
+
+
+def program(tile: tuple[int, int, int] = (128, 128, 64), dtype: str = "bf16", split: bool = False):
+    whole = gemm(1536, 1536, 4096, dtype, tile=tile, b_layout="col")
+    return StreamKPass(units=132, merge="atomic").apply(whole) if split else whole
+
+
+@cache
+def compiled(target: str, tile=(128, 128, 64), dtype="bf16", split=False, **settings) -> AotKernel:
+    found = compile(program(tile, dtype, split), target, **settings)
+    assert isinstance(found, AotKernel)
+    return found
+
+
+def operations(sass: str) -> list[str]:
+    """The machine operations of a disassembly, in order, predicates left out."""
+    return re.findall(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]+)", sass, re.M)
+
+
+@pytest.mark.parametrize("split", [False, True], ids=["data-parallel", "stream-k"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_each_target_gives_a_binary_and_its_cost(target: str, split: bool):
+    stages = 2 if target.startswith("hip") else 3
+    kernel = compiled(target, split=split, num_stages=stages)
+    assert kernel.binary[:4] == b"\x7fELF"
+    assert 32 <= kernel.registers <= 512
+    assert 0 < kernel.shared_bytes <= parse_target(target).shared_bytes
+    assert kernel.metadata["num_warps"] == 8
+    assert kernel.info.name in kernel.assembly
+    assert kernel.warnings == ()
+
+
+@pytest.mark.parametrize("split", [False, True], ids=["data-parallel", "stream-k"])
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_hopper_uses_its_tensor_cores_and_asynchronous_copies_without_spills(tile, split: bool):
+    kernel = compiled("cuda:90", tile, split=split)
+    found = operations(kernel.sass)
+    assert sum(op.startswith("HGMMA") for op in found) >= 4
+    assert sum(op.startswith("LDGSTS") and op.endswith(".128") for op in found) >= 24
+    assert not any(op.startswith(("LDG.", "LDL", "STL")) for op in found)
+    assert kernel.spill_bytes == 0
+
+
+def test_merge_atomics_are_vector_reductions_without_fences():
+    found = operations(compiled("cuda:90", split=True).sass)
+    reductions = [op for op in found if op.startswith("RED")]
+    assert len(reductions) == 128 * 128 // 256 // 4
+    assert not any(op.startswith(("MEMBAR", "CCTL")) for op in found)
+
+
+def test_pipeline_holds_the_stages_asked_for():
+    panel = 2 * (128 + 128) * 64
+    assert compiled("cuda:90", num_stages=2).shared_bytes == 2 * panel
+    assert compiled("cuda:90", num_stages=4).shared_bytes == 4 * panel
+
+
+def test_blackwell_and_amd_use_their_matrix_units():
+    assert any(op.startswith("UTC") and "MMA" in op for op in operations(compiled("cuda:100").sass))
+    assert "v_mfma_f32" in compiled("hip:gfx942", num_stages=2).sass
+
+
+@pytest.mark.parametrize(("target", "stages", "available"), [
+    ("cuda:90", 8, "232,448"), ("cuda:80", 8, "166,912"), ("hip:gfx942", 4, "65,536"),
+])  # fmt: skip
+def test_kernel_over_the_shared_memory_limit_is_refused_with_figures(target, stages, available):
+    with pytest.raises(CodegenError) as error:
+        compile(program(), target, num_stages=stages)
+    text = str(error.value)
+    assert re.search(rf"needs [\d,]+ bytes of shared memory, a block can have {available}", text)
+    assert f"lower num_stages (now {stages})" in text
+
+
+def test_what_triton_cannot_compile_is_an_error_of_the_toolkit():
+    with pytest.raises(CodegenError, match="hip:gfx942: Triton cannot compile @gemm"):
+        compile(gemm(64, 64, 64, "f32", tile=(32, 32, 32), precision="tf32x3"), "hip:gfx942")
+
+
+@pytest.mark.parametrize("wrong", ["cuda:9", "cuda90", "hip:gfx94", "", "metal"])
+def test_unknown_target_is_refused_and_the_known_ones_listed(wrong: str):
+    with pytest.raises(CodegenError, match=r"unknown target .*known: interpret, jit, cuda:80"):
+        compile(program(), wrong)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "i8", "f8e5m2", "f8e4m3"])
+def test_operand_types_compile_for_hopper(dtype: str):
+    kernel = compiled("cuda:90", (64, 64, 32), dtype, num_stages=2, num_warps=4)
+    assert kernel.spill_bytes == 0
+
+
+@pytest.mark.parametrize("name", [n for n in dir(kernels) if n.isupper()])
+def test_unforeseen_kernels_compile_for_hopper_and_amd(name: str):
+    module = emit(parse(getattr(kernels, name)))
+    assert compile(module, "cuda:90").spill_bytes == 0
+    assert compile(module, "hip:gfx942", num_stages=2).binary
+
+
+@pytest.mark.parametrize("shape", [(0, 64, 64), (64, 0, 64), (64, 64, 0), (1, 1, 1)])
+def test_empty_and_unit_sizes_compile(shape: tuple[int, int, int]):
+    assert compile(gemm(*shape, tile=(32, 32, 32)), "cuda:90").binary
+
+
+def test_strides_count_as_aligned_unless_the_rows_are_known_not_to_be():
+    aligned, odd = (
+        compile(parse(GEMM), "cuda:80"),
+        compile(parse(GEMM.replace("N = 80", "N = 81")), "cuda:80"),
+    )
+    assert "A_stride0" not in "".join(aligned.assumptions)  # K = 100
+    assert "B_stride0, C_stride0: multiples of 16 elements" in aligned.assumptions
+    assert not any("multiples of 16 elements" in text for text in odd.assumptions)
+
+
+def test_stride_of_one_is_taken_as_a_constant():
+    """At a launch Triton passes 1 as a constant; the widening at the top must take one."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from backends.triton_codegen.load import load
+
+    module = emit(gemm(None, None, None, tile=(32, 32, 32)))
+    (info,) = module.kernels
+    kinds = {ArgKind.TENSOR: "*bf16", ArgKind.CONSTANT: "constexpr"}
+    signature = {a.name: kinds.get(a.kind, "constexpr") for a in info.args}
+    signature["C"] = "*fp32"
+    values = {
+        (i,): 1 if a.value is None else a.value
+        for i, a in enumerate(info.args)
+        if a.kind is not ArgKind.TENSOR
+    }
+    source = ASTSource(getattr(load(module.source), info.name), signature, values, {})
+    assert triton.compile(source, target=GPUTarget("cuda", 80, 32)).asm["cubin"]

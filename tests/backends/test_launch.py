@@ -1,0 +1,258 @@
+"""`launch()` of an emitted file: a wrong argument is named, a right one of any layout is taken."""
+
+import math
+from functools import lru_cache
+
+import pytest
+import torch
+
+from backends.triton_codegen import CompiledKernel, compile, emit
+from backends.triton_codegen.load import load
+from loopir.build import gemm
+from loopir.errors import CodegenError
+from loopir.nodes import Program
+from loopir.parser import parse
+from passes.stream_k import StreamKPass
+from tests.support import kernels
+from tests.support.numerics import check_product, guarded, integers, laid_out, normal
+
+M, N, K = 40, 24, 48
+BIG = torch.zeros(4 * M * K)
+
+
+@lru_cache
+def product() -> CompiledKernel:
+    return compile(gemm(M, N, K, "f32", tile=(32, 32, 32)), "interpret")
+
+
+@lru_cache
+def open_sizes() -> CompiledKernel:
+    return compile(gemm(None, None, None, "f32", tile=(32, 32, 32)), "interpret")
+
+
+@lru_cache
+def persistent() -> CompiledKernel:
+    program = gemm(M, N, K, "f32", tile=(16, 16, 16))
+    return compile(StreamKPass(merge="atomic").apply(program), "interpret")
+
+
+def f32(*shape: int) -> torch.Tensor:
+    return torch.zeros(shape)
+
+
+def window(rows: int, columns: int, offset: int = 0, stride: int | None = None) -> torch.Tensor:
+    """A matrix inside BIG, where tests make tensors share memory."""
+    return BIG.as_strided((rows, columns), (columns if stride is None else stride, 1), offset)
+
+
+WRONG = {
+    "no tensor": ([[1.0]], f32(K, N), f32(M, N), "A: expected a torch.Tensor, got list"),
+    "dtype": (f32(M, K).half(), f32(K, N), f32(M, N), "A: expected dtype torch.float32, got torch.float16"),
+    "rank": (f32(M, K), f32(K), f32(M, N), r"B: expected shape \[K, N\] = \[48, 24\], got \[48\]"),
+    "shape": (f32(M, K), f32(K, N), f32(M, N + 1), r"C: expected shape \[M, N\] = \[40, 24\], got \[40, 25\]"),
+    "transposed": (f32(K, M).T, f32(K, N), f32(M, N), r"A: expected stride 1 in dimension 1, got strides \[1, 40\]"),
+    "device": (f32(M, K), f32(K, N).to("meta"), f32(M, N), "B: expected a tensor on a GPU .* got meta"),
+    "meta": (f32(M, K).to("meta"), f32(K, N).to("meta"), f32(M, N).to("meta"), "A: expected a tensor on a GPU"),
+    "expanded output": (f32(M, K), f32(K, N), f32(1, N).expand(M, N), "C: expected an output whose elements do not overlap"),
+    "overlapping rows": (f32(M, K), f32(K, N), window(M, N, 0, N - 1), "C: expected an output whose elements do not overlap"),
+    "output is input": (window(M, K), f32(K, N), window(M, N), "C: expected memory of its own, got bytes shared with A"),
+    "output inside input": (window(M, K), f32(K, N), window(M, N, M * K - 1), "C: expected memory of its own"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_argument_is_named(case: str):
+    *tensors, text = WRONG[case]
+    with pytest.raises(ValueError, match=text):
+        product()(*tensors)
+
+
+RIGHT = {
+    "rows of one buffer": (window(M, K), window(K, N, M * K), window(M, N, M * K + K * N)),
+    "padded rows": (window(M, K, 0, K + 3), window(K, N, 2 * M * K), f32(M, N)),
+    "inputs share memory": (window(M, K), window(K, N), f32(M, N)),
+    "output right behind the input": (window(M, K), f32(K, N), window(M, N, M * K)),
+    "requires grad": (f32(M, K).requires_grad_(), f32(K, N), f32(M, N).requires_grad_()),
+}
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_argument_one_step_from_wrong_is_taken(case: str):
+    product()(*RIGHT[case])
+
+
+def test_size_must_agree_across_tensors():
+    with pytest.raises(
+        ValueError, match=r"B: expected shape \[K, N\] = \[48, 24\], got \[47, 24\]"
+    ):
+        open_sizes()(f32(M, K), f32(K - 1, N), f32(M, N))
+    with pytest.raises(ValueError, match="A: expected 2 dimensions, got shape"):
+        open_sizes()(f32(M), f32(K, N), f32(M, N))
+    with pytest.raises(ValueError, match=r"A: expected a torch.Tensor, got NoneType"):
+        open_sizes()(None, f32(K, N), f32(M, N))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (M, N, K), (7, 65, 33), (33, 1, 100)])
+def test_sizes_known_at_launch_only(shape: tuple[int, int, int]):
+    m, n, k = shape
+    a, b, c = normal((m, k), torch.float32, 1), normal((k, n), torch.float32, 2), guarded((m, n))
+    open_sizes()(a, b, c.tensor)
+    check_product(c, a, b)
+
+
+@pytest.mark.parametrize("shape", [(0, N, K), (M, 0, K), (M, N, 0), (0, 0, 0)])
+def test_empty_dimensions(shape: tuple[int, int, int]):
+    m, n, k = shape
+    a, b, c = f32(m, k), f32(k, n), guarded((m, n))
+    open_sizes()(a, b, c.tensor)
+    check_product(c, a, b)
+
+
+@pytest.mark.parametrize("shape", [(0, N, K), (M, 0, K), (M, N, 0)])
+def test_empty_dimensions_that_are_compile_time_constants(shape: tuple[int, int, int]):
+    m, n, k = shape
+    a, b, c = f32(m, k), f32(k, n), guarded((m, n))
+    compile(gemm(m, n, k, "f32", tile=(32, 32, 32)), "interpret")(a, b, c.tensor)
+    check_product(c, a, b)
+
+
+def test_alias_that_is_declared_is_taken():
+    text = "kernel @twice(X: f32[N], out Y: f32[N])\n    where N = 32\n    alias(X, Y) {\n" + (
+        "  grid (t) in [1] {\n    alloc x: register f32[N]\n    load x, X[0 +: N]\n"
+        "    ewise x = x * 2\n    store Y[0 +: N], x\n  }\n}\n"
+    )
+    x = torch.arange(32, dtype=torch.float32)
+    compile(parse(text), "interpret")(x, x)
+    assert x.equal(2 * torch.arange(32, dtype=torch.float32))
+    with pytest.raises(ValueError, match="Y: expected memory of its own"):
+        compile(
+            parse(text.replace("    alias(X, Y) {", "    {").replace("32\n    {", "32 {")),
+            "interpret",
+        )(x, x)
+
+
+# --- units
+
+
+@pytest.mark.parametrize("units", [None, 1, 2, 5, 1000])
+def test_units_are_at_most_what_is_asked_and_at_most_the_panels(units: int | None):
+    a, b, c = (
+        integers((M, K), torch.float32, 1),
+        integers((K, N), torch.float32, 2),
+        guarded((M, N)),
+    )
+    persistent()(a, b, c.tensor, units=units)
+    check_product(c, a, b)
+
+
+def test_number_of_blocks_follows_the_device_and_the_limit():
+    namespace = load(persistent().source)
+    assert launched_blocks(namespace, {}) == namespace._SMS[-1]
+    assert launched_blocks(namespace, {"units": 3}) == 3
+    assert launched_blocks(namespace, {"blocks_per_sm": 3}) == 3 * namespace._SMS[-1]
+    assert launched_blocks(namespace, {"blocks_per_sm": 10**6}) == 3 * 2 * 3
+
+
+def launched_blocks(namespace, options: dict[str, int]) -> int:
+    """The grid of a launch, with the kernel replaced by something that notes it."""
+    import triton
+
+    grids = []
+
+    class Recorder:
+        def __getitem__(self, grid):
+            grids.append(grid)
+            return lambda *args, **kwargs: None
+
+    kernel = namespace.gemm
+    namespace.gemm = Recorder()
+    try:
+        with triton.knobs.runtime.scope():
+            triton.knobs.runtime.interpret = True
+            namespace.launch(f32(M, K), f32(K, N), f32(M, N), **options)
+    finally:
+        namespace.gemm = kernel
+    return grids[0][0]
+
+
+@pytest.mark.parametrize("option", ["units", "blocks_per_sm"])
+@pytest.mark.parametrize("value", [0, -1, 2.0, True])
+def test_units_must_be_a_positive_int(option: str, value: object):
+    with pytest.raises(ValueError, match=f"{option}: expected an int of at least 1, got {value!r}"):
+        persistent()(f32(M, K), f32(K, N), f32(M, N), **{option: value})
+
+
+def test_atomics_add_into_zeros_that_the_launcher_makes():
+    a, b = integers((M, K), torch.float32, 3), integers((K, N), torch.float32, 4)
+    c = guarded((M, N), poison=math.nan, pad=7)
+    for _ in range(2):
+        persistent()(a, b, c.tensor)
+        check_product(c, a, b)
+
+
+def test_padded_and_offset_operands_are_read_in_place():
+    a, b, c = (
+        normal((M, K), torch.float32, 5),
+        normal((K, N), torch.float32, 6),
+        guarded((M, N), pad=3),
+    )
+    product()(laid_out(a, pad=5, offset=3), laid_out(b, pad=1, offset=7), c.tensor)
+    check_product(c, a, b)
+
+
+# --- without a GPU, without the interpreter
+
+
+def test_cpu_tensor_without_the_interpreter_is_refused_in_words():
+    kernel = compile(gemm(M, N, K, "f32", tile=(32, 32, 32)), "jit")
+    with pytest.raises(ValueError, match=r"A: expected a tensor on a GPU \(on the CPU only under"):
+        kernel(f32(M, K), f32(K, N), f32(M, N))
+
+
+def test_symbol_that_no_tensor_shows_is_an_argument_of_its_own():
+    text = kernels.COPY.replace("T = 5, ", "").replace("X: f32[T, N]", "X: f32[T * 1 + T, N]")
+    kernel = compile(parse(text), "interpret")
+    x, y = normal((10, 16), torch.float32, 9), guarded((16,))
+    kernel(x, y.tensor, T=5)
+    assert y.tensor.equal(x[3] * 10 + x[4])
+    with pytest.raises(ValueError, match="T: expected an int of at least 0"):
+        kernel(x, y.tensor, T=-1)
+    with pytest.raises(
+        ValueError, match=r"X: expected shape \[2 \* T, N\] = \[8, 16\], got \[10, 16\]"
+    ):
+        kernel(x, y.tensor, T=4)
+
+
+def test_file_runs_alone_under_the_interpreter_variable(tmp_path):
+    import os
+    import subprocess
+    import sys
+
+    path = tmp_path / "kernel.py"
+    path.write_text(emit(gemm(M, N, K, "f32", tile=(32, 32, 32))).source)
+    script = (
+        "import torch, kernel\n"
+        f"a, b, c = torch.ones({M}, {K}), torch.ones({K}, {N}), torch.full(({M}, {N}), 7.0)\n"
+        f"kernel.launch(a, b, c)\nassert c.eq({K}).all()\nprint('ok')\n"
+    )
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert result.stdout == "ok\n", result.stderr
+
+
+def test_target_that_is_unknown_suggests_the_nearest():
+    with pytest.raises(CodegenError, match="unknown target 'cuda:9'; did you mean 'cuda:90'"):
+        compile(Program(()), "cuda:9")
+
+
+def test_setting_that_is_unknown_or_out_of_range_is_named():
+    with pytest.raises(CodegenError, match="num_warp"):
+        compile(gemm(M, N, K), "interpret", num_warp=4)
+    with pytest.raises(CodegenError, match="num_warps"):
+        compile(gemm(M, N, K), "interpret", num_warps=5)
