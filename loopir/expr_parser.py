@@ -167,8 +167,8 @@ def _encloses_condition(c: Cursor) -> bool:
     """Whether the parenthesis ahead holds a comparison or a word of conditions, which index
     expressions never do."""
     depth = 0
-    for token in c.tokens[c.position : c.position + MAX_OPERATIONS]:
-        text = token.text
+    for position in range(c.position, min(c.position + MAX_OPERATIONS, len(c.tokens))):
+        text = c.tokens[position].text
         depth += {"(": 1, ")": -1}.get(text, 0)
         if depth == 0 or text == "{":
             return False

@@ -51,8 +51,7 @@ _TOKEN = re.compile(
     | (?P<SYMBOL>\+:|\.\.|//|\*\*|==|!=|<=|>=|[-+*/%<>=()\[\]{},:@])""",
     re.VERBOSE,
 )
-_SILENT = frozenset({"SPACE", "COMMENT"})
-_NUMBERS = frozenset({TokenKind.INT, TokenKind.FLOAT})
+_KINDS = {kind.name: kind for kind in TokenKind}  # spaces and comments are no tokens
 _MAX_LENGTH = {
     TokenKind.NAME: MAX_NAME,
     TokenKind.INT: MAX_NUMBER,
@@ -97,25 +96,28 @@ def _bracket_depth(depth: int, text: str) -> int:
 
 def _line_tokens(line: str, number: int) -> Iterator[Token]:
     position = 0
-    while position < len(line):
-        match = _TOKEN.match(line, position)
-        if match is None:
-            fail_at(f"unexpected character {line[position]!a}", number, position + 1, line)
-        kind, position = match.lastgroup or "", match.end()
-        if kind in _SILENT:
+    for match in _TOKEN.finditer(line):
+        if match.start() != position:
+            break
+        position = match.end()
+        kind = _KINDS.get(match.lastgroup or "")
+        if kind is None:
             continue
-        token = Token(TokenKind[kind], match.group(), number, match.start() + 1)
-        _check_extent(token, line)
+        token = Token(kind, match.group(), number, match.start() + 1)
+        if kind in _MAX_LENGTH:
+            _check_extent(token, line)
         yield token
+    if position < len(line):
+        fail_at(f"unexpected character {line[position]!a}", number, position + 1, line)
 
 
 def _check_extent(token: Token, line: str) -> None:
-    longest = _MAX_LENGTH.get(token.kind)
-    if longest is not None and len(token.text) > longest:
+    longest = _MAX_LENGTH[token.kind]
+    if len(token.text) > longest:
         fail_at(f"longer than {longest} characters", token.line, token.column, line)
     end = token.column - 1 + len(token.text)
     after = line[end : end + 1]
-    if token.kind in _NUMBERS and (after.isalnum() or after == "_"):
+    if token.kind is not TokenKind.NAME and (after.isalnum() or after == "_"):
         fail_at(f"number {token.text} runs into {after!a}", token.line, token.column, line)
 
 

@@ -11,6 +11,7 @@ from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.targets import TARGETS, Target, parse_target
 
 __all__ = [
+    "TARGETS",
     "AotKernel",
     "ArgKind",
     "CompiledKernel",
@@ -18,7 +19,6 @@ __all__ = [
     "KernelInfo",
     "Module",
     "Settings",
-    "TARGETS",
     "Target",
     "compile",
     "emit",

@@ -1,8 +1,8 @@
 """An access as Triton text: one 64-bit index vector a tile axis, their pointers, and the mask.
 
-Each vector is placed on its axis of the tile at once (`[:, None]`), so that any index expression over the axes, plain
-slices and convolution-like ones alike, is the same text with broadcasting. Compares that `loopir.ranges` shows to hold
-are left out of the mask.
+Each vector is placed on its axis of the tile at once (`[:, None]`), so that any index expression
+over the axes, plain slices and convolution-like ones alike, is the same text with broadcasting.
+Compares that `loopir.ranges` shows to hold are left out of the mask.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from typing import NoReturn
 
 import sympy
 
-from backends.triton_codegen.layout import tuple_text
 from backends.triton_codegen.names import Names
 from backends.triton_codegen.scalars import Scalars
 from loopir.bounds import Env, is_nonnegative
@@ -23,7 +22,8 @@ from loopir.symbols import Expr, evaluate, names_of
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tensor of the kernel: its Python name, and the stride argument of each dimension (None: stride one)."""
+    """A tensor of the kernel: its Python name, and the stride argument of each dimension (None:
+    stride one)."""
 
     name: str
     source: Param | Workspace
@@ -32,7 +32,8 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Place:
-    """A rendered access: lines that make the index vectors, then the pointer and mask expressions."""
+    """A rendered access: lines that make the index vectors, then the pointer and mask
+    expressions."""
 
     lines: tuple[str, ...]
     pointer: str
@@ -41,7 +42,8 @@ class Place:
 
 @dataclass(frozen=True)
 class AccessWriter:
-    """Renders one access. `env`: what ranges knows where it stands; `used` collects stride arguments."""
+    """Renders one access. `env`: what ranges knows where it stands; `used` collects stride
+    arguments."""
 
     access: Access
     buffer: Buffer
@@ -140,7 +142,8 @@ def check_size(size: Expr, scalars: Scalars, refuse: Callable[[str, str], NoRetu
     value = evaluate(size, scalars.constants)
     if value < 1 or value & (value - 1):
         refuse(
-            f"tile size {text} = {value} is no power of two, which Triton's tiles need; take a power of two and mask",
+            f"tile size {text} = {value} is no power of two, which Triton's tiles need; "
+            "take a power of two and mask",
             text,
         )
     return value

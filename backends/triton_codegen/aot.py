@@ -17,13 +17,15 @@ from loopir.symbols import try_evaluate
 _DIVISIBLE = [["tt.divisibility", 16]]
 _STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 
+
 @dataclass(frozen=True)
 class AotKernel:
     """A kernel compiled for one target.
 
-    `binary`: cubin or hsaco; `assembly`: PTX or amdgcn; `metadata`: what a loader needs (name, shared, num_warps, ...);
-    `registers` a thread; `spill_bytes` a thread, stores and loads; `shared_bytes` a block; `warnings` of the
-    assembler; `assumptions`: what must hold of the arguments at every launch.
+    `binary`: cubin or hsaco; `assembly`: PTX or amdgcn; `metadata`: what a loader needs (name,
+    shared, num_warps, ...); `registers` a thread; `spill_bytes` a thread, stores and loads;
+    `shared_bytes` a block; `warnings` of the assembler; `assumptions`: what must hold of the
+    arguments at every launch.
     """
 
     info: KernelInfo
@@ -46,8 +48,8 @@ class AotKernel:
 def compile_ahead(module: Module, target: Target) -> AotKernel:
     """The first kernel of `module` for `target`, with the module's settings.
 
-    CodegenError: Triton or the assembler refuses the kernel (with its message), or it needs more shared memory than a
-    block can have (needed, available, what to change).
+    CodegenError: Triton or the assembler refuses the kernel (with its message), or it needs more
+    shared memory than a block can have (needed, available, what to change).
     """
     (info,) = module.kernels
     compiled = _compiled(module, info, target)
@@ -71,8 +73,8 @@ def compile_ahead(module: Module, target: Target) -> AotKernel:
 
 
 def _aligned(module: Module) -> tuple[KernelArg, ...]:
-    """Arguments compiled as multiples of 16: the starts of tensors, and strides, unless they belong to a tensor
-    whose rows have a known length that is none."""
+    """Arguments compiled as multiples of 16: the starts of tensors, and strides, unless they belong
+    to a tensor whose rows have a known length that is none."""
     (info,) = module.kernels
     kernel = module.program.kernels[0]
     sizes, params = constants(kernel), {p.name: p for p in kernel.params}
@@ -141,6 +143,6 @@ def shared_memory_text(target: str, needed: int, available: int, module: Module)
     stages = module.settings.num_stages
     advice = f"lower num_stages (now {stages}) or " if stages > 1 else ""
     return (
-        f"{target}: @{module.kernels[0].name} needs {needed:,} bytes of shared memory, a block can have "
-        f"{available:,}; {advice}take a smaller tile"
+        f"{target}: @{module.kernels[0].name} needs {needed:,} bytes of shared memory, a block "
+        f"can have {available:,}; {advice}take a smaller tile"
     )

@@ -1,4 +1,5 @@
-"""One entry for the three ways to compile: Triton's interpreter, at the first launch, ahead of time."""
+"""One entry for the three ways to compile: Triton's interpreter, at the first launch, ahead of
+time."""
 
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -16,7 +17,8 @@ from loopir.nodes import Program
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel that can be called: `kernel(A, B, C, **options)` is `launch()` of the emitted file."""
+    """A kernel that can be called: `kernel(A, B, C, **options)` is `launch()` of the emitted
+    file."""
 
     module: Module
     target: Target
@@ -27,10 +29,11 @@ class CompiledKernel:
         return self.module.source
 
     def __call__(self, *tensors: Any, **options: Any) -> None:
-        """Launch on the current stream of the tensors' device, or run on the CPU if the target is the interpreter.
+        """Launch on the current stream of the tensors' device, or run on the CPU if the target is
+        the interpreter.
 
-        ValueError: an argument that does not fit. CodegenError: the device cannot hold the kernel, or Triton refuses
-        it at this first launch.
+        ValueError: an argument that does not fit. CodegenError: the device cannot hold the kernel,
+        or Triton refuses it at this first launch.
         """
         if self.target.mode is Mode.INTERPRET:
             self._interpret(tensors, options)
@@ -75,9 +78,10 @@ def compile(
 ) -> CompiledKernel | AotKernel:
     """`program`, or a module that `emit` made of it, for `target`.
 
-    target: "interpret" (CPU tensors), "jit" (a GPU in this machine), or ahead of time "cuda:90", "hip:gfx942" and so
-    on; None takes the GPU if there is one, else the interpreter. `changes` are fields of Settings, as `num_stages=2`.
-    CodegenError: an unknown target or setting, or a kernel that the target cannot do.
+    target: "interpret" (CPU tensors), "jit" (a GPU in this machine), or ahead of time "cuda:90",
+    "hip:gfx942" and so on; None takes the GPU if there is one, else the interpreter. `changes` are
+    fields of Settings, as `num_stages=2`. CodegenError: an unknown target or setting, or a kernel
+    that the target cannot do.
     """
     goal = _default_target() if target is None else parse_target(target)
     module = _module(program, settings, changes, pipeline)

@@ -1,7 +1,7 @@
 """From a program to the source of one standalone Python file: header, kernels, `launch()`."""
 
 from backends.triton_codegen.helpers import HELPERS, helper_text
-from backends.triton_codegen.kernel import KernelText, kernel_text
+from backends.triton_codegen.kernel import kernel_text
 from backends.triton_codegen.launch import RUNTIME_NAMES, launch_text
 from backends.triton_codegen.module import Module
 from backends.triton_codegen.names import Names
@@ -16,9 +16,9 @@ from loopir.verifier import verify
 def emit(program: Program, settings: Settings | None = None, pipeline: str = "") -> Module:
     """The Triton source of `program`: readable, deterministic, for torch and triton alone.
 
-    `pipeline`: the text of the passes that made the program, for the header only. VerifyError: the program breaks a
-    rule of the IR. CodegenError: Triton cannot do what a line says, or this backend does not yet; the text shows the
-    line and what to do instead.
+    `pipeline`: the text of the passes that made the program, for the header only. VerifyError: the
+    program breaks a rule of the IR. CodegenError: Triton cannot do what a line says, or this
+    backend does not yet; the text shows the line and what to do instead.
     """
     verify(program)
     _check_supported(program)
@@ -47,7 +47,8 @@ def _check_supported(program: Program) -> None:
     if len(program.kernels) != 1:
         place = excerpt(program, ("kernels", len(program.kernels) - 1))
         raise CodegenError(
-            f"a program of {len(program.kernels)} kernels is not emitted yet; emit each kernel on its own\n{place}"
+            f"a program of {len(program.kernels)} kernels is not emitted yet; "
+            f"emit each kernel on its own\n{place}"
         )
 
 

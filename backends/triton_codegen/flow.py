@@ -5,12 +5,13 @@ import sympy
 from loopir.bounds import Env, is_at_most
 from loopir.effects import buffers_written, tiles_read, tiles_written
 from loopir.nodes import Arrive, Body, Dot, ElementRead, For, Kernel, Let, Load, Set, Stmt, While
-from loopir.symbols import Expr, FloorDiv, Min, Mod, names_of, substitute
+from loopir.symbols import Expr, Min, Mod, floordiv, names_of, substitute
 from loopir.walk import body_fields, walk
 
 
 def needs_initial_value(tile: str, rest: Body) -> bool:
-    """Whether some read of `tile` in `rest`, the statements after its `alloc`, is not surely after a write.
+    """Whether some read of `tile` in `rest`, the statements after its `alloc`, is not surely after
+    a write.
 
     Triton gives a name that a loop or one branch makes no value outside it.
     """
@@ -23,7 +24,7 @@ def _scan(tile: str, body: Body) -> tuple[bool, bool]:
         nested = [_scan(tile, getattr(stmt, name)) for name in body_fields(stmt)]
         if tile in tiles_read(stmt) or any(reads for reads, _ in nested):
             return True, False
-        if tile in tiles_written(stmt) or _runs(stmt) and nested and all(s for _, s in nested):
+        if tile in tiles_written(stmt) or (_runs(stmt) and nested and all(s for _, s in nested)):
             return False, True
     return False, False
 
@@ -33,8 +34,8 @@ def _runs(stmt: Stmt) -> bool:
 
 
 def exchanged_buffers(kernel: Kernel) -> frozenset[str]:
-    """Buffers that the kernel both writes and loads, or aliases of each other: only there can one thread of a block
-    see another's store."""
+    """Buffers that the kernel both writes and loads, or aliases of each other: only there can one
+    thread of a block see another's store."""
     loads: set[str] = set()
     writes: set[str] = set()
     for _, stmt in walk(kernel.body):
@@ -64,7 +65,8 @@ def has_dot(body: Body) -> bool:
 
 
 def runs_at_least_once(loop: For, definitions: dict[str, Expr], env: Env) -> bool:
-    """Whether `lo < hi` is certain, given what `env` knows and the current value of some scalars."""
+    """Whether `lo < hi` is certain, given what `env` knows and the current value of some
+    scalars."""
     lo, hi = inlined(loop.lo, definitions), inlined(loop.hi, definitions)
     ends = hi.args if isinstance(hi, Min) else (hi,)
     return all(any(is_at_most(f, -1, env) for f in _forms(lo - end)) for end in ends)
@@ -79,8 +81,12 @@ def inlined(expr: Expr, definitions: dict[str, Expr]) -> Expr:
 
 def _forms(expr: Expr) -> tuple[Expr, Expr]:
     """`expr`, and the same with `a % b` as `a - b * (a // b)`."""
-    remainders = {m: m.args[0] - m.args[1] * FloorDiv(*m.args) for m in expr.atoms(Mod)}
+    remainders = {m: _without_mod(*m.args) for m in expr.atoms(Mod)}  # pyright: ignore
     return expr, sympy.expand(expr.xreplace(remainders))
+
+
+def _without_mod(a: Expr, b: Expr) -> Expr:
+    return a - b * floordiv(a, b)
 
 
 def after_assignment(definitions: dict[str, Expr], name: str, expr: Expr | None) -> dict[str, Expr]:

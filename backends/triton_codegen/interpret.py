@@ -1,9 +1,10 @@
 """Runs emitted kernels on the CPU through Triton's interpreter, in a process that also compiles.
 
-`@triton.jit` decides at decoration whether a function is interpreted, so the functions stay compiled ones, and
-`interpreting()` swaps each for an interpreted twin for a while. Inside it the interpreter of Triton 3.6 is repaired
-(`_REPAIRS`): it multiplies the bit patterns of bf16, rounds to bf16 and fp8 by other rules than the hardware, and
-breaks on numpy >= 2.4. All of it is put back on leaving, even what the interpreter itself forgets.
+`@triton.jit` decides at decoration whether a function is interpreted, so the functions stay
+compiled ones, and `interpreting()` swaps each for an interpreted twin for a while. Inside it the
+interpreter of Triton 3.6 is repaired (`_REPAIRS`): it multiplies the bit patterns of bf16, rounds
+to bf16 and fp8 by other rules than the hardware, and breaks on numpy >= 2.4. All of it is put back
+on leaving, even what the interpreter itself forgets.
 """
 
 import contextlib
@@ -42,7 +43,8 @@ _PATCHED = (
 
 @contextlib.contextmanager
 def interpreting(*namespaces: dict[str, Any]) -> Iterator[None]:
-    """Within it, calls of the JIT functions in `namespaces` (module globals) run interpreted, repaired, on the CPU.
+    """Within it, calls of the JIT functions in `namespaces` (module globals) run interpreted,
+    repaired, on the CPU.
 
     One thread at a time. Floating-point warnings of numpy are off, as a GPU has none.
     """
@@ -119,9 +121,10 @@ def _dot(self, a, b, acc, *rest):
 
 
 def _computable(handle: TensorHandle) -> TensorHandle:
-    if not is_stored_as_bits(handle.dtype.scalar.name):
+    name = str(handle.dtype.scalar.name)
+    if not is_stored_as_bits(name):
         return handle
-    return TensorHandle(to_float32(handle.data, handle.dtype.scalar.name), tl.float32)
+    return TensorHandle(to_float32(handle.data, name), tl.float32)
 
 
 def _cast(self, source, target_type):

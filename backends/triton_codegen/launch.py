@@ -1,4 +1,5 @@
-"""Writes the `launch()` of an emitted file: checks, sizes, zeroing, the number of blocks, the launch itself."""
+"""Writes the `launch()` of an emitted file: checks, sizes, zeroing, the number of blocks, the
+launch itself."""
 
 from dataclasses import dataclass
 
@@ -17,7 +18,19 @@ from loopir.types import Direction
 
 __all__ = ["RUNTIME_NAMES", "launch_text"]
 
-_OPTIONS = frozenset({"num_warps", "num_stages", "blocks_per_sm"})
+_LOCALS = frozenset(
+    {
+        "num_warps",
+        "num_stages",
+        "blocks_per_sm",
+        "tensors",
+        "device",
+        "blocks",
+        "key",
+        "args",
+        "options",
+    }
+)
 _MOST_BLOCKS = 2**31
 
 
@@ -30,7 +43,8 @@ def launch_text(kernel: Kernel, info: KernelInfo, settings: Settings) -> str:
 
 @dataclass(frozen=True)
 class _Picked:
-    """A symbol that the launcher picks: `at_most(UNITS, TOTAL)`; the caller may lower it by `option`."""
+    """A symbol that the launcher picks: `at_most(UNITS, TOTAL)`; the caller may lower it by
+    `option`."""
 
     symbol: str
     option: str
@@ -40,7 +54,7 @@ class _Picked:
 class _LaunchWriter:
     def __init__(self, kernel: Kernel, info: KernelInfo, settings: Settings):
         self.kernel, self.info, self.settings = kernel, info, settings
-        names = Names(RUNTIME_NAMES | _OPTIONS | {info.name, "device", "blocks"})
+        names = Names(RUNTIME_NAMES | _LOCALS | {info.name})
         self.tensors = {p.name: names.fresh(p.name) for p in kernel.params}
         self.strides = {
             p.name: names.fresh(f"{self.tensors[p.name]}_strides") for p in kernel.params
@@ -103,14 +117,16 @@ class _LaunchWriter:
     # --- sizes
 
     def _sizes(self) -> list[str]:
-        """Launch symbols from the tensors' shapes, then the `where` names that anything below needs."""
-        lines = [
-            f'{self.scalars.names[n]} = _size("{p.name}", {self.tensors[p.name]}, {len(p.shape)}, {dim})'
-            for n, (p, dim) in self.measured.items()
-        ]
+        """Launch symbols from the tensors' shapes, then the `where` names that anything below
+        needs."""
+        lines = [self._measurement(n, p, dim) for n, (p, dim) in self.measured.items()]
         lines += [f'_at_least(0, "{n}", {self.scalars.names[n]})' for n in self.given]
         late = self._after_picks()
         return [*lines, *self._bindings([n for n in self._needed() if n not in late])]
+
+    def _measurement(self, symbol: str, p: Param, dim: int) -> str:
+        args = f'"{p.name}", {self.tensors[p.name]}, {len(p.shape)}, {dim}'
+        return f"{self.scalars.names[symbol]} = _size({args})"
 
     def _bindings(self, names: list[str]) -> list[str]:
         """Constants as one line, then what follows from launch symbols."""
@@ -128,7 +144,8 @@ class _LaunchWriter:
         return f"{self.scalars.names[name]} = {self.scalars.text(expr)}"
 
     def _needed(self) -> list[str]:
-        """`where` names that shapes, arguments, bounds and the block count use, with what those are made of."""
+        """`where` names that shapes, arguments, bounds and the block count use, with what those are
+        made of."""
         wanted = {a.symbol for a in self.info.args if a.kind in (ArgKind.SIZE, ArgKind.CONSTANT)}
         exprs = [self.info.blocks, *(p.bound for p in self.picked)]
         exprs += [e for p in self.kernel.params for e in p.shape]
@@ -185,20 +202,48 @@ class _LaunchWriter:
                 f"if {p.option} is not None:",
                 f'    {name} = min({name}, _at_least(1, "{p.option}", {p.option}))',
             ]
+        return [*lines, *self._bindings([n for n in self._late() if n in self._block_names()])]
+
+    def _late(self) -> list[str]:
+        """Needed `where` names that follow from what the launcher picks."""
         late = self._after_picks()
-        return [*lines, *self._bindings([n for n in self._needed() if n in late])]
+        return [n for n in self._needed() if n in late]
+
+    def _block_names(self) -> set[str]:
+        """Late names that the number of blocks is made of; the others may divide by it, which may
+        be zero."""
+        wanted = set(names_of(self.info.blocks))
+        for b in reversed(self.kernel.where):
+            wanted |= names_of(b.expr) if b.name in wanted else set()
+        return wanted
 
     def _launches(self) -> list[str]:
         zeroed = [r.buffer for r in self.kernel.requires if isinstance(r, Zeroed)]
         zero = [f"{self.tensors[b]}.detach().zero_()" for b in zeroed]
-        call = comma_lines(f"{self.info.name}[(blocks,)](", self._arguments(), ")", " " * 8)
+        arguments = [self._argument(a) for a in self.info.args]
+        late = [n for n in self._late() if n not in self._block_names()]
         return [
             f"blocks = {self.scalars.text(self.info.blocks)}",
             *self._block_limit(),
             "with torch.cuda.device(device):  # on the CPU (-1) this does nothing",
             *(f"    {line}" for line in zero),
             "    if blocks > 0:",
-            *call,
+            *(f"        {line}" for line in self._bindings(late)),
+            *comma_lines("key = (", self._key(), ")", " " * 8),
+            *comma_lines("args = [", arguments, "]", " " * 8),
+            *comma_lines("options = dict(", self._options(), ")", " " * 8),
+            f"        _run({self.info.name}, key, blocks, args, options)",
+        ]
+
+    def _key(self) -> list[str]:
+        """What Triton specialises for: the integers, and which addresses are multiples of 16."""
+        integers = (ArgKind.STRIDE, ArgKind.SIZE)
+        return [
+            "device",
+            "num_warps",
+            "num_stages",
+            *(f"{t}.data_ptr() % 16" for t in self.tensors.values()),
+            *(self._argument(a) for a in self.info.args if a.kind in integers),
         ]
 
     def _block_limit(self) -> list[str]:
@@ -210,13 +255,12 @@ class _LaunchWriter:
             f'    _fail("blocks", "fewer than {_MOST_BLOCKS:,} output tiles", blocks)',
         ]
 
-    def _arguments(self) -> list[str]:
-        options = [
+    def _options(self) -> list[str]:
+        return [
             "num_warps=num_warps",
             "num_stages=num_stages",
             f"enable_fp_fusion={self.settings.fp_fusion}",
         ]
-        return [*map(self._argument, self.info.args), *options]
 
     def _argument(self, arg: KernelArg) -> str:
         match arg.kind:

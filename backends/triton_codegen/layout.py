@@ -4,7 +4,8 @@ WIDTH = 100
 
 
 def comma_lines(head: str, items: list[str], tail: str, indent: str = "") -> list[str]:
-    """`head` + items between commas + `tail`, on one line if it fits, else the items filled below the head."""
+    """`head` + items between commas + `tail`, on one line if it fits, else the items filled below
+    the head."""
     line = f"{indent}{head}{', '.join(items)}{tail}"
     if len(line) <= WIDTH:
         return [line]

@@ -8,7 +8,8 @@ from types import ModuleType
 
 @lru_cache(maxsize=256)
 def load(source: str) -> ModuleType:
-    """The emitted file as a module of its own; equal sources give the same module, so kernels compile once."""
+    """The emitted file as a module of its own; equal sources give the same module, so kernels
+    compile once."""
     name = f"loopir_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
     filename = f"<{name}>"
     # Triton reads the source of its kernels back: through linecache, since there is no file.

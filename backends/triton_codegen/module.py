@@ -1,4 +1,5 @@
-"""What `emit` returns: the source of a standalone file, and what a launcher or compiler must know of its kernels."""
+"""What `emit` returns: the source of a standalone file, and what a launcher or compiler must know
+of its kernels."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -20,9 +21,11 @@ class ArgKind(Enum):
 
 @dataclass(frozen=True)
 class KernelArg:
-    """One argument: `name` in the source, `symbol` in the IR (a parameter, or a name of an index expression).
+    """One argument: `name` in the source, `symbol` in the IR (a parameter, or a name of an index
+    expression).
 
-    A TENSOR has `dtype`, a STRIDE `symbol` and `dim`, a CONSTANT `value`; SIZE is a 64-bit integer known at launch.
+    A TENSOR has `dtype`, a STRIDE `symbol` and `dim`, a CONSTANT `value`; SIZE is a 64-bit integer
+    known at launch.
     """
 
     name: str
@@ -35,7 +38,8 @@ class KernelArg:
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """One kernel of the file: name of its function, its arguments, and its number of blocks over the sizes."""
+    """One kernel of the file: name of its function, its arguments, and its number of blocks over
+    the sizes."""
 
     name: str
     args: tuple[KernelArg, ...]
@@ -44,7 +48,8 @@ class KernelInfo:
 
 @dataclass(frozen=True)
 class Module:
-    """A standalone Python file, as text: `@triton.jit` functions and `launch()`. Needs torch and triton only."""
+    """A standalone Python file, as text: `@triton.jit` functions and `launch()`. Needs torch and
+    triton only."""
 
     source: str
     kernels: tuple[KernelInfo, ...]

@@ -1,4 +1,5 @@
-"""Python names for the names of the IR: the same ones, unless Python or Triton has a meaning for them."""
+"""Python names for the names of the IR: the same ones, unless Python or Triton has a meaning for
+them."""
 
 import builtins
 import keyword
@@ -19,8 +20,8 @@ class Names:
         self._taken = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *FILE_NAMES, *reserved}
 
     def fresh(self, wanted: str) -> str:
-        """`wanted`, or `wanted_1`, `wanted_2`, ... CodegenError: not an ASCII identifier, or a name with
-        leading double underscore, which Python and Triton treat in ways of their own."""
+        """`wanted`, or `wanted_1`, `wanted_2`, ... CodegenError: not an ASCII identifier, or a name
+        with leading double underscore, which Python and Triton treat in ways of their own."""
         if not _IDENTIFIER.fullmatch(wanted) or wanted.startswith("__"):
             raise CodegenError(
                 f"{wanted!r} is no name that Triton source can use; rename it in the IR"

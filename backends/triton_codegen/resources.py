@@ -13,7 +13,8 @@ from loopir.errors import CodegenError
 
 @dataclass(frozen=True)
 class Resources:
-    """Registers a thread, bytes of spill stores and loads a thread, and assembler warnings as text."""
+    """Registers a thread, bytes of spill stores and loads a thread, and assembler warnings as
+    text."""
 
     registers: int
     spill_bytes: int
@@ -24,7 +25,7 @@ def measure(target: Target, assembly: str, fp_fusion: bool) -> Resources:
     """The resources of PTX or amdgcn text. CodegenError: the assembler refuses it."""
     if target.backend == "hip":
         return _from_amdgcn(assembly)
-    return _from_ptxas(_ptxas_log(target, assembly, fp_fusion))
+    return from_ptxas(_ptxas_log(target, assembly, fp_fusion))
 
 
 def disassemble(cubin: bytes) -> str:
@@ -35,7 +36,8 @@ def disassemble(cubin: bytes) -> str:
         return _run([str(_tool("nvdisasm")), "-c", str(path)]).stdout
 
 
-def _from_ptxas(log: str) -> Resources:
+def from_ptxas(log: str) -> Resources:
+    """The resources that `ptxas -v` prints."""
     registers = sum(map(int, re.findall(r"Used (\d+) registers", log)))
     spills = sum(map(int, re.findall(r"(\d+) bytes spill (?:stores|loads)", log)))
     warnings = [

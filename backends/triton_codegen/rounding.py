@@ -1,6 +1,7 @@
 """Conversions of bf16 and fp8, which numpy lacks and Triton's interpreter keeps as bit patterns.
 
-To nearest, ties to even. fp8 saturates at its largest finite value, as the GPU's conversion does; NaN stays NaN.
+To nearest, ties to even. fp8 saturates at its largest finite value, as the GPU's conversion does;
+NaN stays NaN.
 """
 
 import numpy as np
@@ -10,7 +11,8 @@ _TORCH = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
 
 
 def is_stored_as_bits(name: str) -> bool:
-    """Whether Triton's interpreter keeps elements of the type called `name` as unsigned integers."""
+    """Whether Triton's interpreter keeps elements of the type called `name` as unsigned
+    integers."""
     return name == "bf16" or name in _TORCH
 
 
@@ -23,7 +25,8 @@ def to_float32(bits: np.ndarray, name: str) -> np.ndarray:
 
 
 def from_float32(values: np.ndarray, name: str) -> np.ndarray:
-    """Bit patterns (uint16 for bf16, uint8 for fp8) nearest to `values`, any numeric array; f64 is rounded once."""
+    """Bit patterns (uint16 for bf16, uint8 for fp8) nearest to `values`, any numeric array; f64 is
+    rounded once."""
     if name == "bf16":
         return _to_bf16(_narrowed(values))
     kind = _TORCH[name]

@@ -1,4 +1,5 @@
-"""Functions that every emitted file defines for its `launch()`: the checks of arguments, each with its text.
+"""Functions that every emitted file defines for its `launch()`: the checks of arguments, each with
+its text.
 
 They stand in the file as they stand here, since it may import nothing of this toolkit.
 """
@@ -28,7 +29,8 @@ def _check(name, tensor, dtype, shape, text, contiguous):
     if tensor.shape != shape:
         _fail(name, f"shape {text} = {list(shape)}", list(tensor.shape))
     strides = tensor.stride()
-    if contiguous is not None and strides[contiguous] != 1 and shape[contiguous] > 1 and tensor.numel():
+    inner = 1 if contiguous is None else strides[contiguous]
+    if inner != 1 and shape[contiguous] > 1 and tensor.numel():
         _fail(name, f"stride 1 in dimension {contiguous}", f"strides {list(strides)}")
     return strides
 '''
@@ -42,13 +44,14 @@ def _device(tensors):
         if other.get_device() != device:
             _fail(name, f"device {tensor.device}, as {first}", other.device)
         if not (other.is_cuda or (other.device.type == "cpu" and triton.knobs.runtime.interpret)):
-            _fail(name, "a tensor on a GPU (on the CPU only under Triton's interpreter)", other.device)
+            wanted = "a tensor on a GPU (on the CPU only under Triton's interpreter)"
+            _fail(name, wanted, other.device)
     return device
 '''
 
 _STORAGE = '''\
 def _storage(tensors, outputs, aliases):
-    """No element of an output is in memory twice, and no output shares a byte range with another tensor."""
+    """No element of an output is in memory twice, or shares a byte range with another tensor."""
     ranges = []
     for name, tensor in tensors:
         start = tensor.data_ptr()
@@ -91,6 +94,25 @@ def _sm_count(device):
     return _SMS[device]
 '''
 
+_RUN = '''\
+_kernels = {}
+
+
+def _run(function, key, blocks, args, options):
+    """Launch `function`; past Triton's own lookup where it ran before with an equal key, which has
+    all that Triton specialises a kernel for: integer arguments, alignment, options, device."""
+    kernel = _kernels.get(key)
+    if kernel is not None:
+        kernel[(blocks, 1, 1)](*args)
+        return
+    kernel = function[(blocks,)](*args, **options)
+    # None: interpreted. On AMD Triton also specialises for the size of the storage.
+    if kernel is not None and torch.version.hip is None:
+        if len(_kernels) >= 1024:
+            _kernels.clear()
+        _kernels[key] = kernel
+'''
+
 FUNCTIONS = {
     "_fail": _FAIL,
     "_size": _SIZE,
@@ -100,12 +122,13 @@ FUNCTIONS = {
     "_span": _SPAN,
     "_at_least": _AT_LEAST,
     "_sm_count": _SM_COUNT,
+    "_run": _RUN,
 }
 
 #: names that the text above defines at the top level of a file
-RUNTIME_NAMES = frozenset({*FUNCTIONS, "_SMS"})
+RUNTIME_NAMES = frozenset({*FUNCTIONS, "_SMS", "_kernels"})
 
-_ALWAYS = frozenset({"_fail", "_check", "_device", "_storage", "_span"})
+_ALWAYS = frozenset({"_fail", "_check", "_device", "_storage", "_span", "_run"})
 
 
 def runtime_text(called: set[str]) -> str:

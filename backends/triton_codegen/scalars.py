@@ -1,8 +1,9 @@
 """Index expressions and conditions as Python text, for the kernel (Triton) and for the launcher.
 
-In a kernel every scalar that is no compile-time constant is a 64-bit integer, so an expression with one in it is
-64 bits wide throughout. Triton's `//` and `%` truncate; where the dividend may be negative, the text calls
-`floor_div` and `floor_mod` of the emitted file instead. Text order is that of `loopir.expr_text`.
+In a kernel every scalar that is no compile-time constant is a 64-bit integer, so an expression
+with one in it is 64 bits wide throughout. Triton's `//` and `%` truncate; where the dividend may
+be negative, the text calls `floor_div` and `floor_mod` of the emitted file instead. Text order is
+that of `loopir.expr_text`.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,8 +35,9 @@ _EXTREMES = {
 
 @dataclass(frozen=True)
 class Scalars:
-    """Renders expressions. `names`: Python name of each IR name; `constants`: the compile-time values among them;
-    `nonnegative`: whether an expression is certain to be >= 0; `helpers` collects the helper functions called."""
+    """Renders expressions. `names`: Python name of each IR name; `constants`: the compile-time
+    values among them; `nonnegative`: whether an expression is certain to be >= 0; `helpers`
+    collects the helper functions called."""
 
     names: Mapping[str, str]
     constants: Mapping[str, int]
@@ -105,11 +107,12 @@ class Scalars:
         raise TypeError(f"no index expression: {expr!r}")
 
     def _must_fold(self, expr: Expr) -> bool:
-        """Constants stay names where Triton keeps `+ - * // %` of them a constant; `tl.minimum` would not."""
+        """Constants stay names where Triton keeps `+ - * // %` of them a constant; `tl.minimum`
+        would not."""
         return expr.has(Min, Max) and self.is_constant(expr)
 
     def _sum(self, expr: Expr) -> str:
-        first, *rest = sorted(expr.args, key=_term_key)
+        first, *rest = sorted(_operands(expr), key=_term_key)
         return self._at_least(first, _SUM) + "".join(map(self._signed, rest))
 
     def _signed(self, term: Expr) -> str:
@@ -124,13 +127,13 @@ class Scalars:
 
     def _extreme(self, expr: Expr) -> str:
         function = _EXTREMES[type(expr), self.side]
-        first, *rest = map(self.text, expr.args)
+        first, *rest = map(self.text, _operands(expr))
         for text in rest:
             first = f"{function}({first}, {text})"
         return first
 
     def _division(self, expr: Expr) -> tuple[str, int]:
-        top, bottom = expr.args
+        top, bottom = _operands(expr)
         numerator = top + bottom - 1 if isinstance(expr, CeilDiv) else top
         if not self._plain_division_is_floor(expr, numerator):
             helper = "floor_mod" if isinstance(expr, Mod) else "floor_div"
@@ -143,6 +146,10 @@ class Scalars:
         """Python floors, and so does Triton between constants."""
         is_python = self.side is Side.HOST or self.is_constant(expr)
         return is_python or self.nonnegative(numerator)
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    return expr.args  # pyright: ignore[reportReturnType]  # sympy says Basic
 
 
 def _is_negative(term: Expr) -> bool:

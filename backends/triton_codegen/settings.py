@@ -1,4 +1,5 @@
-"""How a program is compiled, as opposed to what is compiled: fixed in the emitted file as defaults."""
+"""How a program is compiled, as opposed to what is compiled: fixed in the emitted file as
+defaults."""
 
 from dataclasses import dataclass
 

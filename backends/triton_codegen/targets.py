@@ -1,4 +1,5 @@
-"""The targets that `compile` knows: where a kernel runs, or for which device it is compiled ahead of time."""
+"""The targets that `compile` knows: where a kernel runs, or for which device it is compiled ahead
+of time."""
 
 import difflib
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ class Mode(Enum):
 
 @dataclass(frozen=True)
 class Target:
-    """A target by its text. Ahead-of-time ones have Triton's `backend` and `arch`, the threads of a warp, and the
-    shared memory that one block can have, in bytes."""
+    """A target by its text. Ahead-of-time ones have Triton's `backend` and `arch`, the threads of a
+    warp, and the shared memory that one block can have, in bytes."""
 
     text: str
     mode: Mode

@@ -1,7 +1,8 @@
 """Element-wise expressions over tiles as Triton text. The verifier has checked their types.
 
-max and min propagate NaN (`tl.PropagateNan.ALL`), as numpy's maximum does; casts to a narrower float
-round to nearest even, said explicitly; f32 division and square root are the correctly rounded ones.
+max and min propagate NaN (`tl.PropagateNan.ALL`), as numpy's maximum does; casts to a narrower
+float round to nearest even, said explicitly; f32 division and square root are the correctly
+rounded ones.
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,8 @@ _ROUNDED = {"div": "tl.div_rn", "sqrt": "tl.sqrt_rn"}  # Triton has them for f32
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile as the emitted text sees it: Python name, element type, sizes, and the text of its shape."""
+    """A tile as the emitted text sees it: Python name, element type, sizes, and the text of its
+    shape."""
 
     name: str
     dtype: DType
@@ -61,7 +63,8 @@ class _Text(NamedTuple):
 
 @dataclass(frozen=True)
 class TileExpressions:
-    """Renders `Ewise` expressions over `tiles`; `helpers` collects the functions of the file that they call."""
+    """Renders `Ewise` expressions over `tiles`; `helpers` collects the functions of the file that
+    they call."""
 
     tiles: Mapping[str, Tile]
     helpers: set[str] = field(default_factory=set)
@@ -145,7 +148,8 @@ class TileExpressions:
         return f"{_CALLS[fn]}({', '.join([*operands, *nan])})"
 
     def _operand(self, arg: Ewise_, value: _Text, dtype: DType) -> str:
-        """A function's argument: a bare number there counts as 32 bits and would change the result's type."""
+        """A function's argument: a bare number there counts as 32 bits and would change the
+        result's type."""
         if isinstance(arg, Literal) and dtype is not DType.F32:
             return f"tl.full((), {value.text}, {triton_dtype(dtype)})"
         return value.text

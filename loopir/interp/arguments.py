@@ -92,11 +92,14 @@ def aliases(program: Program) -> frozenset[frozenset[str]]:
 def check_sizes(program: Program, sizes: Mapping[str, int]) -> None:
     """LaunchError: no kernel has a launch symbol of that name, or no size can have that value."""
     symbols = {name for kernel in program.kernels for name in launch_symbols(kernel)}
+    needs = (need for kernel in program.kernels for need in kernel.requires)
+    picked = {need.name for need in needs if isinstance(need, AtMost)}
     for name, size in sizes.items():
         if name not in symbols:
             raise LaunchError(f"{name}: no launch symbol; there are {sorted(symbols) or 'none'}")
-        if size < 0:
-            raise LaunchError(f"{name}: a size is an int >= 0, not {size}")
+        least = 1 if name in picked else 0
+        if size < least:
+            raise LaunchError(f"{name}: an int of at least {least}, not {size}")
 
 
 def launch_values(kernel: Kernel, arrays: Arrays, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 bf16 and fp8, which numpy lacks, are float32 arrays of values that the type can hold. Every float
 conversion rounds once, to nearest even, whatever the source. bf16 and f16 overflow to infinity;
-fp8 saturates at its largest finite value (infinities too), as the `cvt` of GPUs does and
-torch's casts do not. NaN stays NaN.
+fp8 saturates at its largest finite value (infinities too), as the `cvt` instructions of GPUs do;
+torch's casts need not. NaN stays NaN.
 """
 
 import math

@@ -68,7 +68,7 @@ def coordinates(index: Index, position: Shape) -> list[int]:
         arrays = np.broadcast_arrays(*index)
         return [int(a[position]) for a in arrays]
     left = iter(position)
-    return [i.start + next(left) if isinstance(i, slice) else int(i) for i in index]
+    return [int(i.start + next(left) if isinstance(i, slice) else i) for i in index]
 
 
 @lru_cache(maxsize=4096)

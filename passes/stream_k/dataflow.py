@@ -25,6 +25,11 @@ def scalar_values(nest: Nest) -> dict[str, Expr]:
     return values
 
 
+def panel_count(nest: Nest) -> Expr:
+    """The end of the panel loop, in terms of sizes, grid variables and unknowns only."""
+    return substitute(nest.loop.hi, scalar_values(nest))
+
+
 def initial_value(nest: Nest, tile: str) -> tuple[Path, Literal | None]:
     """The last write of `tile` before the Reduce: its path, and its value if it is an unconditional
     fill. The path of the Reduce itself where nothing writes it."""

@@ -1,5 +1,6 @@
 """The rewrite: a grid of tiles becomes units that walk their share of the (tile x panel) space."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from loopir.nodes import (
@@ -12,7 +13,6 @@ from loopir.nodes import (
     For,
     Grid1D,
     If,
-    Kernel,
     Let,
     Program,
     Reduce,
@@ -28,7 +28,7 @@ from loopir.tile_order import decode, fresh_name
 from loopir.types import ReduceOp
 from loopir.walk import defined_names, map_bodies
 from passes.decomposition import Bounds, StreamK, symbolic_range
-from passes.stream_k.dataflow import Writeback
+from passes.stream_k.dataflow import Writeback, panel_count
 from passes.stream_k.nest import Nest, tile_count
 
 
@@ -53,8 +53,9 @@ class Plan:
 def persistent(program: Program, plan: Plan) -> Program:
     """`program` with its only kernel in persistent form, partial tiles merged by atomics into
     zeroed outputs."""
-    kernel, names = plan.nest.kernel, Names.of(plan.nest.kernel)
-    panels, units = plan.nest.loop.hi, plan.units_expr(sym(names.total))
+    kernel = plan.nest.kernel
+    names = Names.of(defined_names(kernel) | {w.name for w in program.workspaces})
+    panels, units = panel_count(plan.nest), plan.units_expr(sym(names.total))
     where = (
         *kernel.where,
         Binding(names.tiles, tile_count(plan.nest.axes)),
@@ -89,8 +90,7 @@ class Names:
     k1: str
 
     @classmethod
-    def of(cls, kernel: Kernel) -> "Names":
-        taken = defined_names(kernel)
+    def of(cls, taken: Collection[str]) -> "Names":
         wanted = ("TILES", "TOTAL", "UNITS", "unit", "it", "it_end", "tile", "k0", "k1")
         return cls(*(fresh_name(name, taken) for name in wanted))
 

@@ -43,7 +43,7 @@ from passes.explain import Rows, schedule_rows
 from passes.options import option
 from passes.stream_k.atomics import ATOMIC_ADD
 from passes.stream_k.criteria import CRITERIA
-from passes.stream_k.dataflow import writebacks
+from passes.stream_k.dataflow import panel_count, writebacks
 from passes.stream_k.nest import Nest, find_nest, tile_count
 from passes.stream_k.options import Merge
 from passes.stream_k.rewrite import Plan, persistent
@@ -101,7 +101,7 @@ class StreamKPass(Pass):
         return *figures, *_merge_rows(plan)
 
     def _plan(self, nest: Nest) -> Plan:
-        tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(nest.loop.hi)
+        tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(panel_count(nest))
         units = self.units if self.splits is None or tiles is None else tiles * self.splits
         schedule = None
         if tiles is not None and panels is not None and units is not None:
@@ -112,7 +112,7 @@ class StreamKPass(Pass):
 def _open_rows(plan: Plan) -> Rows:
     """Rows for a schedule that the launch completes: what is known is told."""
     nest = plan.nest
-    tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(nest.loop.hi)
+    tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(panel_count(nest))
     units = "blocks per SM * SMs, at most one a panel" if plan.units is None else plan.units
     return (
         ("tiles", "known at launch" if tiles is None else str(tiles)),

@@ -1,11 +1,13 @@
-"""Compiling ahead of time, without a GPU: what comes out for each target, and what is refused in words."""
+"""Compiling ahead of time, without a GPU: what comes out for each target, and what is refused in
+words."""
 
 import re
 from functools import cache
 
 import pytest
 
-from backends.triton_codegen import ArgKind, AotKernel, compile, emit, parse_target
+from backends.triton_codegen import AotKernel, ArgKind, compile, emit, parse_target
+from backends.triton_codegen.resources import from_ptxas
 from loopir.build import gemm
 from loopir.errors import CodegenError
 from loopir.parser import parse
@@ -88,8 +90,27 @@ def test_kernel_over_the_shared_memory_limit_is_refused_with_figures(target, sta
 
 
 def test_what_triton_cannot_compile_is_an_error_of_the_toolkit():
+    program = gemm(64, 64, 64, "f32", tile=(32, 32, 32), precision="tf32x3")
     with pytest.raises(CodegenError, match="hip:gfx942: Triton cannot compile @gemm"):
-        compile(gemm(64, 64, 64, "f32", tile=(32, 32, 32), precision="tf32x3"), "hip:gfx942")
+        compile(program, "hip:gfx942")
+
+
+PTXAS_LOG = """\
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async is serialized due to x
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'gemm' for 'sm_90a'
+ptxas info    : Function properties for gemm
+    16 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 168 registers, used 1 barriers, 16 bytes cumulative stack size
+"""
+
+
+def test_warnings_and_spills_of_the_assembler_are_read_from_its_log():
+    found = from_ptxas(PTXAS_LOG)
+    assert found.registers == 168
+    assert found.spill_bytes == 32
+    (warning,) = found.warnings
+    assert "C7510" in warning
 
 
 @pytest.mark.parametrize("wrong", ["cuda:9", "cuda90", "hip:gfx94", "", "metal"])

@@ -1,4 +1,5 @@
-"""Triton's interpreter, repaired: right for bf16 and fp8, and gone without a trace when it is left."""
+"""Triton's interpreter, repaired: right for bf16 and fp8, and gone without a trace when it is
+left."""
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ kernel @casts(X: f32[N], out B: bf16[N], out E: f8e4m3[N], out F: f8e5m2[N], out
     store Y[2, 0 +: N], x
   }
 }
-"""
+"""  # noqa: E501
 
 
 def awkward_values() -> torch.Tensor:

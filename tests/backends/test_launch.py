@@ -47,17 +47,62 @@ def window(rows: int, columns: int, offset: int = 0, stride: int | None = None) 
 
 WRONG = {
     "no tensor": ([[1.0]], f32(K, N), f32(M, N), "A: expected a torch.Tensor, got list"),
-    "dtype": (f32(M, K).half(), f32(K, N), f32(M, N), "A: expected dtype torch.float32, got torch.float16"),
+    "dtype": (
+        f32(M, K).half(),
+        f32(K, N),
+        f32(M, N),
+        "A: expected dtype torch.float32, got torch.float16",
+    ),
     "rank": (f32(M, K), f32(K), f32(M, N), r"B: expected shape \[K, N\] = \[48, 24\], got \[48\]"),
-    "shape": (f32(M, K), f32(K, N), f32(M, N + 1), r"C: expected shape \[M, N\] = \[40, 24\], got \[40, 25\]"),
-    "transposed": (f32(K, M).T, f32(K, N), f32(M, N), r"A: expected stride 1 in dimension 1, got strides \[1, 40\]"),
-    "device": (f32(M, K), f32(K, N).to("meta"), f32(M, N), "B: expected a tensor on a GPU .* got meta"),
-    "meta": (f32(M, K).to("meta"), f32(K, N).to("meta"), f32(M, N).to("meta"), "A: expected a tensor on a GPU"),
-    "expanded output": (f32(M, K), f32(K, N), f32(1, N).expand(M, N), "C: expected an output whose elements do not overlap"),
-    "overlapping rows": (f32(M, K), f32(K, N), window(M, N, 0, N - 1), "C: expected an output whose elements do not overlap"),
-    "output is input": (window(M, K), f32(K, N), window(M, N), "C: expected memory of its own, got bytes shared with A"),
-    "output inside input": (window(M, K), f32(K, N), window(M, N, M * K - 1), "C: expected memory of its own"),
-}  # fmt: skip
+    "shape": (
+        f32(M, K),
+        f32(K, N),
+        f32(M, N + 1),
+        r"C: expected shape \[M, N\] = \[40, 24\], got \[40, 25\]",
+    ),
+    "transposed": (
+        f32(K, M).T,
+        f32(K, N),
+        f32(M, N),
+        r"A: expected stride 1 in dimension 1, got strides \[1, 40\]",
+    ),
+    "device": (
+        f32(M, K),
+        f32(K, N).to("meta"),
+        f32(M, N),
+        "B: expected a tensor on a GPU .* got meta",
+    ),
+    "meta": (
+        f32(M, K).to("meta"),
+        f32(K, N).to("meta"),
+        f32(M, N).to("meta"),
+        "A: expected a tensor on a GPU",
+    ),
+    "expanded output": (
+        f32(M, K),
+        f32(K, N),
+        f32(1, N).expand(M, N),
+        "C: expected an output whose elements do not overlap",
+    ),
+    "overlapping rows": (
+        f32(M, K),
+        f32(K, N),
+        window(M, N, 0, N - 1),
+        "C: expected an output whose elements do not overlap",
+    ),
+    "output is input": (
+        window(M, K),
+        f32(K, N),
+        window(M, N),
+        "C: expected memory of its own, got bytes shared with A",
+    ),
+    "output inside input": (
+        window(M, K),
+        f32(K, N),
+        window(M, N, M * K - 1),
+        "C: expected memory of its own",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -256,3 +301,27 @@ def test_setting_that_is_unknown_or_out_of_range_is_named():
         compile(gemm(M, N, K), "interpret", num_warp=4)
     with pytest.raises(CodegenError, match="num_warps"):
         compile(gemm(M, N, K), "interpret", num_warps=5)
+
+
+def test_size_that_follows_from_the_units_is_computed_after_them():
+    text = """\
+kernel @walk(X: f32[N], out Y: f32[N])
+    where BN = 32, TILES = ceildiv(N, BN), SHARE = ceildiv(TILES, UNITS)
+    requires at_most(UNITS, TILES) {
+  grid1d (unit) in [UNITS] persistent {
+    alloc x: register f32[BN]
+    for i in 0 .. SHARE {
+      load x, X[(unit * SHARE + i) * BN +: BN] masked
+      ewise x = x + 1
+      store Y[(unit * SHARE + i) * BN +: BN], x masked
+    }
+  }
+}
+"""
+    kernel = compile(parse(text), "interpret")
+    for n in (0, 1, 100, 1000):
+        for units in (None, 1, 3):
+            x, y = torch.arange(n, dtype=torch.float32), guarded((n,))
+            kernel(x, y.tensor, units=units)
+            assert y.tensor.equal(x + 1)
+            y.check_guards()

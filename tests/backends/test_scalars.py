@@ -66,7 +66,7 @@ def truncated(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-class tl:  # noqa: N801  the name that the text says
+class tl:
     minimum = staticmethod(lambda a, b: Kernel(min(number(a), number(b))))
     maximum = staticmethod(lambda a, b: Kernel(max(number(a), number(b))))
 

@@ -1,4 +1,5 @@
-"""Kernels that nobody foresaw come out right, since each of their nodes does; run in Triton's interpreter."""
+"""Kernels that nobody foresaw come out right, since each of their nodes does; run in Triton's
+interpreter."""
 
 import math
 
@@ -164,7 +165,8 @@ def function_rows(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
 
 
 def rows_scale(x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """Size of each row's result or of its terms, whichever is larger; exp spreads the error of x."""
+    """Size of each row's result or of its terms, whichever is larger; exp spreads the error of
+    x."""
     rows = function_rows(x.double(), z.double()).abs().nan_to_num(1, 1e30)
     terms = 1 + x.double().abs() + 2 * z.double().abs()
     scale = torch.maximum(rows, torch.zeros_like(rows))

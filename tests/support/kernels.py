@@ -1,4 +1,5 @@
 """Programs that no builder makes: what a backend must emit right without having foreseen them."""
+# ruff: noqa: E501  a header of the IR is one line
 
 #: two accumulators of one reduction, a gated epilogue, a row-major and a transposed output
 DUAL = """\

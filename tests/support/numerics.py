@@ -2,10 +2,11 @@
 
 The bound of a sum of K products, accumulated in `acc` and rounded once to the output's dtype:
 
-    error <= c * sqrt(K) * eps(acc) * sum|a * b|  +  half an output ulp  (+ the operands' own rounding)
+    error <= c * sqrt(K) * eps(acc) * sum|a * b|  +  half an output ulp  (+ the operands' own
+rounding)
 
-with c = COEFFICIENT[acc]; eps is the distance from one to the next number. The operands' rounding is that of tf32,
-where it is asked for. Works on the CPU and on a GPU; every tensor is torch's.
+with c = COEFFICIENT[acc]; eps is the distance from one to the next number. The operands' rounding
+is that of tf32, where it is asked for. Works on the CPU and on a GPU; every tensor is torch's.
 """
 
 import math
@@ -25,7 +26,8 @@ _SMALLEST = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133}
 
 @dataclass(frozen=True)
 class Guarded:
-    """An output inside a larger allocation: `tensor` is poisoned, GUARDS elements on each side of it are known."""
+    """An output inside a larger allocation: `tensor` is poisoned, GUARDS elements on each side of
+    it are known."""
 
     tensor: torch.Tensor
     whole: torch.Tensor
@@ -64,7 +66,8 @@ def guarded(
 def laid_out(
     values: torch.Tensor, contiguous: int = -1, pad: int = 0, offset: int = 0
 ) -> torch.Tensor:
-    """The same values with stride one in dimension `contiguous`, `pad` NaNs between rows, `offset` elements in."""
+    """The same values with stride one in dimension `contiguous`, `pad` NaNs between rows, `offset`
+    elements in."""
     strides = _strides(tuple(values.shape), contiguous, pad)
     span = (
         1 + sum((n - 1) * s for n, s in zip(values.shape, strides, strict=True))
@@ -97,7 +100,8 @@ def _strides(shape: tuple[int, ...], contiguous: int, pad: int) -> tuple[int, ..
 def integers(
     shape: tuple[int, ...], dtype: torch.dtype, seed: int, *, largest: int = 3, device: str = "cpu"
 ) -> torch.Tensor:
-    """Small integers in [-largest, largest]: sums of their products are exact in f32 while K * largest**2 <= 2**24."""
+    """Small integers in [-largest, largest]: sums of their products are exact in f32 while K *
+    largest**2 <= 2**24."""
     rng = torch.Generator().manual_seed(seed)
     return torch.randint(-largest, largest + 1, shape, generator=rng).to(dtype).to(device)
 
@@ -105,7 +109,8 @@ def integers(
 def normal(
     shape: tuple[int, ...], dtype: torch.dtype, seed: int, *, device: str = "cpu"
 ) -> torch.Tensor:
-    """Normal values, rounded to `dtype`; where there are enough rows, row 0 is zero and the last one scaled by 4."""
+    """Normal values, rounded to `dtype`; where there are enough rows, row 0 is zero and the last
+    one scaled by 4."""
     rng = torch.Generator().manual_seed(seed)
     values = torch.randn(shape, generator=rng, dtype=torch.float64)
     if len(shape) > 1 and shape[0] > 2:
@@ -135,7 +140,8 @@ def product(a: torch.Tensor, b: torch.Tensor) -> Oracle:
 def bound(
     oracle: Oracle, acc: torch.dtype, out: torch.dtype, *, tf32: bool = False
 ) -> torch.Tensor:
-    """The largest error that an element may have; zero where accumulator and output are integers."""
+    """The largest error that an element may have; zero where accumulator and output are
+    integers."""
     if not acc.is_floating_point:
         return torch.zeros_like(oracle.magnitude)
     sums = (

@@ -83,7 +83,7 @@ def injective_writeback(nest: Nest, options: Options) -> Iterator[Refusal]:
         axes = list(unproven_axes(access, nest.axes, nest.constant))
         if axes:
             found = f"the element written does not tell {', '.join(axes)}"
-            hint = "index the output by every grid variable, tiles side by side: the grid form races"
+            hint = "index the output by every grid variable, with tiles side by side"
             yield Refusal("SK10", rule, back.path, found, hint, back.store.target.buffer)
 
 

@@ -9,7 +9,7 @@ from loopir.ranges import dimension_is_in_bounds, ranges
 from loopir.scope import launch_symbols
 from loopir.symbols import Expr, Max, names_of, operands, substitute
 from passes.base import Refusal
-from passes.stream_k.dataflow import scalar_values
+from passes.stream_k.dataflow import panel_count
 from passes.stream_k.nest import Nest, tile_count
 from passes.stream_k.options import Options
 
@@ -18,7 +18,7 @@ def constant_panels(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK05"""
     rule = "one panel loop 0 .. P with P >= 1, the same for every tile"
     loop, path = nest.loop, nest.loop_path
-    panels = substitute(loop.hi, scalar_values(nest))
+    panels = panel_count(nest)
     foreign = names_of(panels) - set(nest.env) - set(_launch_names(nest))
     if loop.lo != 0:
         yield Refusal(
@@ -89,7 +89,7 @@ def aligned_split(nest: Nest, options: Options) -> Iterator[Refusal]:
     rule = "splits divides the panel count, and units, if given, is tiles * splits"
     if (splits := options.splits) is None:
         return
-    panels, tiles = nest.constant(nest.loop.hi), nest.constant(tile_count(nest.axes))
+    panels, tiles = nest.constant(panel_count(nest)), nest.constant(tile_count(nest.axes))
     if panels is None or tiles is None:
         found = "panels or tiles are known at launch only"
         yield Refusal("SK14", rule, nest.loop_path, found, "bind the sizes in `where`")

@@ -93,6 +93,17 @@ def test_names_in_use_are_avoided():
     assert "let tile_1 = it // P" in text
 
 
+def test_panel_count_named_by_a_let_is_put_in_where_the_walk_needs_it():
+    text = to_text(
+        rewritten(
+            edited(
+                GEMM, ("0 .. P", "0 .. n"), ("fill acc, 0\n", "fill acc, 0\n    let n = P + 1\n")
+            )
+        )
+    )
+    assert "let tile = it // (P + 1)" in text
+
+
 def test_every_accumulator_is_merged_by_itself():
     twice = edited(
         GEMM,
@@ -126,7 +137,8 @@ def test_reduce_and_its_label_survive():
 def test_third_grid_axis_and_nested_bands_are_decoded():
     batched = edited(
         GEMM,
-        ("A: f16[M, K], B: f16[K, N], out C: f32[M, N]", "A: f16[S, M, K], B: f16[K, N], out C: f32[S, M, N]"),
+        ("A: f16[M, K]", "A: f16[S, M, K]"),
+        ("out C: f32[M, N]", "out C: f32[S, M, N]"),
         ("where M", "where S = 2, M"),
         ("  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {\n",
          "  grid (s) in [S] {\n  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {\n"),

@@ -1,0 +1,123 @@
+"""Statements that move data: tiles to and from buffers, atomics, and what orders them.
+
+Triton has no user shared memory: `alloc` writes nothing (or a first value), loads and fills make
+the tile's value, and the pipeliner stages what feeds a `dot`. A `barrier` that only orders that
+staging therefore writes nothing; one that stands where the block also stores to a buffer it loads
+from becomes `tl.debug_barrier()`.
+"""
+
+from backends.triton_codegen.access import AccessWriter, Place, check_size
+from backends.triton_codegen.dtypes import ATOMIC_DTYPES, number_text, triton_dtype
+from backends.triton_codegen.flow import after_assignment, needs_initial_value, writes_any
+from backends.triton_codegen.layout import tuple_text
+from backends.triton_codegen.tiles import Tile
+from backends.triton_codegen.writer import INDENT, KernelWriter
+from loopir.nodes import (
+    Access,
+    Alloc,
+    Arrive,
+    Atomic,
+    Body,
+    ElementRead,
+    Fill,
+    Let,
+    Load,
+    Stmt,
+    Store,
+)
+
+
+class MemoryWriter(KernelWriter):
+    """One method a node kind."""
+
+    def let_element(self, let: Let) -> None:
+        assert isinstance(let.expr, ElementRead)
+        self.write_ir(let)
+        pointer = self._element(let.expr)
+        self.write(f"{self.scalar(let.name)} = tl.cast(tl.load({pointer}), tl.int64)")
+        self.definitions = after_assignment(self.definitions, let.name, None)
+
+    def _element(self, read: ElementRead) -> str:
+        return self._place(Access(read.buffer, read.index, ())).pointer
+
+    def _place(self, access: Access) -> Place:
+        writer = AccessWriter(
+            access,
+            self.buffers[access.buffer],
+            self.scalars,
+            self.names,
+            self.env,
+            self.used_strides,
+            self.refuse,
+        )
+        return writer.place()
+
+    def _placed(self, stmt: Stmt, access: Access) -> Place:
+        self.write_ir(stmt)
+        place = self._place(access)
+        for line in place.lines:
+            self.write(line)
+        return place
+
+    def alloc(self, alloc: Alloc, rest: Body) -> None:
+        sizes = tuple(check_size(e, self.scalars, self.refuse) for e in alloc.shape)
+        text = tuple_text([self.scalars.text(e) for e in alloc.shape]) if sizes else "()"
+        tile = Tile(self.names.fresh(alloc.name), alloc.dtype, sizes, text)
+        self.tiles[alloc.name] = tile
+        if needs_initial_value(alloc.name, rest):
+            self.write(
+                f"{tile.name} = {self._full(tile, 0)}  # a first value: it is set in a nested body"
+            )
+
+    def _full(self, tile: Tile, value: int | float) -> str:
+        number = number_text(value, tile.dtype)
+        if tile.dtype.computes or value == 0:
+            return f"tl.full({tile.shape_text}, {number}, {triton_dtype(tile.dtype)})"
+        return (
+            f"tl.cast(tl.full({tile.shape_text}, {number}, tl.float32), {triton_dtype(tile.dtype)})"
+        )
+
+    def fill(self, fill: Fill) -> None:
+        tile = self.tiles[fill.tile]
+        self.write(f"{tile.name} = {self._full(tile, fill.value.value)}")
+
+    def load(self, load: Load) -> None:
+        tile = self.tiles[load.tile]
+        place = self._placed(load, load.source)
+        other = number_text(load.otherwise.value, tile.dtype)
+        masked = [f"mask={place.mask}", f"other={other}"] if place.mask else []
+        self.write_call(f"{tile.name} = tl.load(", [place.pointer, *masked])
+
+    def store(self, store: Store) -> None:
+        tile = self.tiles[store.tile]
+        place = self._placed(store, store.target)
+        mask = f"mask={place.mask}" if place.mask else ""
+        self.write_call("tl.store(", [place.pointer, tile.name, mask])
+
+    def atomic(self, atomic: Atomic) -> None:
+        tile = self.tiles[atomic.tile]
+        able = ATOMIC_DTYPES.get(atomic.op, ())
+        if tile.dtype not in able:
+            names = ", ".join(d.value for d in able) or "no type"
+            self.refuse(
+                f"Triton has an atomic {atomic.op.value} of {names}, not of {tile.dtype.value}",
+                tile.name,
+            )
+        place = self._placed(atomic, atomic.target)
+        mask = f"mask={place.mask}" if place.mask else ""
+        order = ['sem="relaxed"', 'scope="gpu"']
+        self.write_call(f"tl.atomic_{atomic.op.value}(", [place.pointer, tile.name, mask, *order])
+
+    def barrier(self) -> None:
+        if writes_any(self.loop, self.exchanged):
+            self.write("tl.debug_barrier()")
+
+    def arrive(self, arrive: Arrive) -> None:
+        self.write_ir(arrive)
+        counter, flag = self._element(arrive.counter), self.scalar(arrive.flag)
+        last = self.scalars.text(arrive.expected - 1)
+        self.write("tl.debug_barrier()  # all stores of the block, then the release")
+        self.write(f'{flag} = tl.atomic_add({counter}, 1, sem="acq_rel", scope="gpu") == {last}')
+        self.write(f"if {flag}:")
+        self.write(f"{INDENT}tl.store({counter}, 0)")
+        self.write("tl.debug_barrier()  # the acquire, then all loads of the block")

@@ -1,0 +1,236 @@
+"""`loopir-triton`: the Triton source of a program, that source compiled, or run on made-up inputs.
+
+Exit codes: 0 done; 1 a refusal, or text that is no valid program; 2 usage, a file that cannot be
+read or written included; 3 a bug of ours, with a reproducer.
+"""
+
+import argparse
+import contextlib
+import os
+import shlex
+import sys
+import traceback
+from pathlib import Path
+
+from backends.triton_codegen.artifacts import compile_all
+from backends.triton_codegen.emit import emit
+from backends.triton_codegen.settings import Settings
+from backends.triton_codegen.targets import Mode, Target, parse_target
+from backends.triton_codegen.trial import Trial, UsageError
+from loopir import __version__
+from loopir.errors import CodegenError, LoopIRError, ParseError, PipelineError
+from loopir.nodes import Program
+from loopir.parser import parse
+from passes.pipeline import PassPipeline, parse_pipeline
+
+DONE, REFUSED, USAGE, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+_AHEAD = "cuda:80,cuda:90,cuda:100,hip:gfx942"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the tool with `argv`, by default the process's own; the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        print(
+            f"loopir-triton: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr
+        )
+        return USAGE
+
+
+def _run(argv: list[str]) -> int:
+    parser = _argument_parser()
+    try:
+        args = parser.parse_args(argv)
+        _check_usage(parser, args)
+        data = _read(parser, args.file)
+    except SystemExit as stop:  # argparse has printed what is wrong
+        return int(stop.code or DONE)
+    try:
+        return args.action(args, parse(_decode(data)))
+    except UsageError as error:
+        print(f"loopir-triton: error: {error}", file=sys.stderr)
+        return USAGE
+    except LoopIRError as error:
+        print(f"{args.file}: {error}", file=sys.stderr)
+        return REFUSED
+    except OSError:
+        raise
+    except Exception as error:
+        return _report_bug(argv, data, error)
+
+
+# --- arguments
+
+
+def _argument_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="loopir-triton",
+        allow_abbrev=False,
+        description="Triton source for programs of the loop-nest IR.",
+        epilog="exit codes: 0 done; 1 refused, or not a valid program; 2 usage; 3 a bug of ours",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="emit|compile|run")
+    _command(commands, "emit", _emit, "print the standalone Python file", "write it to this FILE")
+    compiled = _command(
+        commands, "compile", _compile, "compile ahead of time", "write artefacts to this DIR"
+    )
+    compiled.add_argument("--target", default=_AHEAD, help=f"targets between commas ({_AHEAD})")
+    _run_command(commands)
+    return parser
+
+
+def _command(commands, name: str, action, text: str, output: str = "") -> argparse.ArgumentParser:
+    sub = commands.add_parser(name, help=text, description=f"{text}.", allow_abbrev=False)
+    sub.set_defaults(action=action)
+    add = sub.add_argument
+    add("file", metavar="FILE", help="a program in text form, or - for standard input")
+    add("-p", "--pipeline", default="", help="passes to run first: stream-k{units=132}")
+    add("--num-warps", type=int, default=Settings.num_warps, help="warps a block (%(default)s)")
+    add("--num-stages", type=int, default=Settings.num_stages, help="pipeline stages (%(default)s)")
+    if output:
+        add("-o", "--output", help=output)
+    return sub
+
+
+def _run_command(commands) -> None:
+    sub = _command(
+        commands,
+        "run",
+        _execute,
+        "run on seeded inputs, and compare with the program as it was read",
+    )
+    add = sub.add_argument
+    add("--target", default=None, help="interpret or jit (jit where there is a GPU)")
+    add(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="a size that the program leaves open",
+    )
+    add("--seed", type=int, default=0, help="of the inputs (%(default)s)")
+    add(
+        "--integer",
+        action="store_true",
+        help="small integers: sums are exact, results must be equal",
+    )
+    add("--units", type=int, default=None, help="most blocks of a persistent kernel")
+
+
+def _check_usage(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    try:
+        args.settings = Settings(num_warps=args.num_warps, num_stages=args.num_stages)
+        args.passes = parse_pipeline(args.pipeline)
+        args.targets = _targets(args)
+        args.sizes = dict(_size(text) for text in getattr(args, "size", []))
+    except PipelineError as error:
+        parser.error(f"--pipeline: {error}")
+    except (ValueError, CodegenError) as error:
+        parser.error(str(error))
+
+
+def _targets(args: argparse.Namespace) -> list[Target]:
+    text = getattr(args, "target", None)
+    found = [parse_target(name) for name in text.split(",")] if text else []
+    wanted = (Mode.AHEAD,) if args.action is _compile else (Mode.INTERPRET, Mode.JIT)
+    for target in found:
+        if target.mode not in wanted:
+            raise ValueError(f"--target {target.text}: no target of this command")
+    return found
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, sign, number = text.partition("=")
+    if not sign or not name.isidentifier() or not number.isdecimal():
+        raise ValueError(f"--size: NAME=N with N >= 0, not {text}")
+    return name, int(number)
+
+
+def _read(parser: argparse.ArgumentParser, file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        parser.error(f"cannot read {file}: {error.strerror}")
+    except ValueError as error:
+        parser.error(f"cannot read {file!r}: {error}")
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        column = error.start - before.rfind(b"\n")
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8 text"
+        raise ParseError(message, before.count(b"\n") + 1, column) from None
+
+
+# --- commands
+
+
+def _emit(args: argparse.Namespace, program: Program) -> int:
+    source = _emitted(args, args.passes.run(program)).source
+    if args.output:
+        Path(args.output).write_text(source, encoding="utf-8")
+    else:
+        sys.stdout.write(source)
+    return DONE
+
+
+def _emitted(args: argparse.Namespace, program: Program):
+    passes: PassPipeline = args.passes
+    return emit(program, args.settings, str(passes))
+
+
+def _compile(args: argparse.Namespace, program: Program) -> int:
+    module = _emitted(args, args.passes.run(program))
+    folder = Path(args.output) if args.output else None
+    report, refusals = compile_all(module, args.targets, folder)
+    print(report)
+    for text in refusals:
+        print(f"{args.file}: {text}", file=sys.stderr)
+    return REFUSED if refusals else DONE
+
+
+def _execute(args: argparse.Namespace, program: Program) -> int:
+    target = args.targets[0].text if args.targets else None
+    trial = Trial(args.settings, target, args.sizes, args.seed, args.integer, args.units)
+    report, is_equal = trial.compare(program, args.passes)
+    print(report)
+    return DONE if is_equal else REFUSED
+
+
+# --- endings
+
+
+def _report_bug(argv: list[str], data: bytes, error: Exception) -> int:
+    """Print a reproducer in place of a traceback; the exit code."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}"
+    sys.stderr.write(
+        f"loopir-triton: this is a bug of ours, please report it with all of this text.\n"
+        f"{type(error).__name__}: {error}\nat {where}\n\n"
+        f"# reproducer: loopir-triton {shlex.join(argv)} (loopir {__version__})\n"
+        f"{data.decode('utf-8', 'backslashreplace')}"
+    )
+    return BUG
+
+
+def _drop_output() -> None:
+    """Point standard output at nothing, so that the last flush does not fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Running a program on made-up inputs, before and after a pipeline of passes, and comparing the
+outputs."""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from backends.triton_codegen.compile import CompiledKernel, compile
+from backends.triton_codegen.dtypes import TORCH_NAME
+from backends.triton_codegen.settings import Settings
+from loopir.nodes import AtMost, ElementRead, Let, Param, Program
+from loopir.scope import constants, launch_symbols
+from loopir.symbols import names_of, try_evaluate
+from loopir.types import Direction, DType
+from loopir.walk import walk
+from passes.pipeline import PassPipeline
+
+_LARGEST_INTEGER = 3
+
+
+class UsageError(Exception):
+    """An option that is missing or does not fit the program."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How to run. `sizes`: values of sizes that the program leaves open; `integer`: small integer
+    inputs, whose sums are exact; `units`: most blocks of a persistent kernel; `target`: interpret,
+    jit or None."""
+
+    settings: Settings
+    target: str | None
+    sizes: Mapping[str, int]
+    seed: int
+    integer: bool
+    units: int | None
+
+    def compare(self, program: Program, pipeline: PassPipeline) -> tuple[str, bool]:
+        """Run `program` and, if there are passes, what they make of it. A report of one line an
+        output; whether the outputs agree as they must: finite where the other is, and equal where
+        inputs are integers.
+
+        UsageError: a size is missing. LoopIRError: a pass refuses, or the backend.
+        """
+        changed = pipeline.run(program)
+        reference, seconds = self._outputs(program, {})
+        if not pipeline.passes:
+            return _summary("program", reference, seconds), True
+        options = {"units": self.units} if self.units is not None and _picks_units(changed) else {}
+        outputs, changed_seconds = self._outputs(changed, options)
+        lines = [
+            _summary("before", reference, seconds),
+            _summary("after", outputs, changed_seconds),
+        ]
+        agreements = [_compared(name, outputs[name], reference[name]) for name in reference]
+        is_equal = all(exact or (close and not self.integer) for _, exact, close in agreements)
+        return "\n".join([*lines, *(text for text, _, _ in agreements)]), is_equal
+
+    def _outputs(self, program: Program, options: dict[str, int]) -> tuple[dict[str, Any], float]:
+        kernel = compile(program, self.target, settings=self.settings)
+        assert isinstance(kernel, CompiledKernel)
+        tensors = {
+            p.name: self._tensor(program, p, kernel.target.text) for p in program.kernels[0].params
+        }
+        start = time.perf_counter()
+        kernel(*tensors.values(), **options, **self._open_sizes(program))
+        outputs = {
+            p.name: tensors[p.name].cpu()
+            for p in program.kernels[0].params
+            if p.direction is not Direction.IN
+        }
+        return outputs, time.perf_counter() - start
+
+    def _open_sizes(self, program: Program) -> dict[str, int]:
+        """Launch symbols that no tensor's shape shows."""
+        kernel = program.kernels[0]
+        shown = {str(e) for p in kernel.params for e in p.shape}
+        picked = {r.name for r in kernel.requires if isinstance(r, AtMost)}
+        wanted = [n for n in launch_symbols(kernel) if n not in shown | picked]
+        return {name: self._size(name) for name in wanted}
+
+    def _size(self, name: str) -> int:
+        if name not in self.sizes:
+            raise UsageError(f"size {name} is open: add --size {name}=N")
+        return self.sizes[name]
+
+    def _tensor(self, program: Program, param: Param, target: str) -> Any:
+        import torch
+
+        shape = self._shape(program, param)
+        order = [*(d for d in range(len(shape)) if d != param.contiguous), param.contiguous]
+        order = list(range(len(shape))) if param.contiguous is None else order
+        values = self._values(program, param, shape)
+        stored = (
+            values.permute(order).contiguous().permute([order.index(d) for d in range(len(shape))])
+        )
+        return stored.to("cuda" if target == "jit" else "cpu").to(
+            getattr(torch, TORCH_NAME[param.dtype])
+        )
+
+    def _shape(self, program: Program, param: Param) -> tuple[int, ...]:
+        kernel = program.kernels[0]
+        known = constants(kernel)
+        for symbol in sorted({n for e in param.shape for n in names_of(e)} - known.keys()):
+            known[symbol] = self._size(symbol)
+        return tuple(try_evaluate(e, known) or 0 for e in param.shape)
+
+    def _values(self, program: Program, param: Param, shape: tuple[int, ...]) -> Any:
+        import torch
+
+        if param.direction is Direction.OUT:
+            return torch.full(
+                shape, torch.nan if param.dtype.is_float else 7, dtype=_wide(param.dtype)
+            )
+        if param.name in _index_buffers(program):
+            return torch.arange(torch.Size(shape).numel()).reshape(shape)
+        number = [p.name for p in program.kernels[0].params].index(param.name)
+        rng = torch.Generator().manual_seed(1000 * self.seed + number)
+        if self.integer or not param.dtype.is_float:
+            return torch.randint(-_LARGEST_INTEGER, _LARGEST_INTEGER + 1, shape, generator=rng)
+        return torch.randn(shape, generator=rng)
+
+
+def _wide(dtype: DType) -> Any:
+    import torch
+
+    return torch.float64 if dtype.is_float else torch.int64
+
+
+def _index_buffers(program: Program) -> set[str]:
+    """Integer buffers whose elements are used as scalars: they get 0, 1, 2, ..."""
+    lets = (s for _, s in walk(program.kernels[0].body) if isinstance(s, Let))
+    return {let.expr.buffer for let in lets if isinstance(let.expr, ElementRead)}
+
+
+def _picks_units(program: Program) -> bool:
+    return any(isinstance(r, AtMost) and r.name == "UNITS" for r in program.kernels[0].requires)
+
+
+def _summary(title: str, outputs: Mapping[str, Any], seconds: float) -> str:
+    sums = ", ".join(f"{name} {_digest(value)}" for name, value in outputs.items())
+    return f"{title}: {1e3 * seconds:.1f} ms; {sums}"
+
+
+def _digest(value: Any) -> str:
+    import torch
+
+    data = (
+        value.contiguous().view(torch.uint8) if value.dim() else value.reshape(1).view(torch.uint8)
+    )
+    return hashlib.sha256(data.numpy().tobytes()).hexdigest()[:16]
+
+
+def _compared(name: str, found: Any, wanted: Any) -> tuple[str, bool, bool]:
+    """A line, whether the two are equal, and whether both are finite in the same places."""
+    found, wanted = found.double(), wanted.double()
+    same = found.eq(wanted) | (found.isnan() & wanted.isnan())
+    if bool(same.all()):
+        return f"{name}: equal", True, True
+    error = (found - wanted).abs()
+    scale = wanted.abs().nan_to_num(0, 0).max().item()
+    is_close = bool(found.isfinite().eq(wanted.isfinite()).all())
+    text = (
+        f"{name}: largest error {error.nan_to_num(0).max().item():.3g} of values up to {scale:.3g}"
+    )
+    return f"{text}, {int((~same).sum())} of {same.numel()} elements differ", False, is_close

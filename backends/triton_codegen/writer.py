@@ -1,0 +1,121 @@
+"""What the walk over a kernel writes into: the lines so far, the names given out, and what is known
+here."""
+
+from typing import NoReturn
+
+from backends.triton_codegen.access import Buffer
+from backends.triton_codegen.flow import exchanged_buffers
+from backends.triton_codegen.helpers import HELPERS
+from backends.triton_codegen.layout import comma_lines
+from backends.triton_codegen.module import ArgKind, KernelArg
+from backends.triton_codegen.names import Names
+from backends.triton_codegen.scalars import Scalars, Side
+from backends.triton_codegen.settings import Settings
+from backends.triton_codegen.tiles import Tile
+from loopir.bounds import Env, is_nonnegative
+from loopir.errors import CodegenError
+from loopir.nodes import Body, Kernel, Param, Program, Stmt, Workspace
+from loopir.printer import excerpt, stmt_text
+from loopir.ranges import ranges
+from loopir.scope import buffers, constants, launch_symbols
+from loopir.symbols import Expr
+from loopir.walk import Path
+
+INDENT = "    "
+
+
+class KernelWriter:
+    """State that moves with the walk: `lines`, `depth`, `path`, `env` (what ranges knows here),
+    `definitions` (what scalars were last set to) and `loop` (the body of the innermost loop)."""
+
+    def __init__(self, program: Program, index: int, name: str, settings: Settings):
+        self.program, self.index, self.name, self.settings = program, index, name, settings
+        self.kernel: Kernel = program.kernels[index]
+        self.names = Names(frozenset(HELPERS))
+        self.helpers: set[str] = set()
+        self.lines: list[str] = []
+        self.depth = 1
+        self.path: Path = ()
+        self.env: Env = {}
+        self.definitions: dict[str, Expr] = {}
+        self.loop: Body = self.kernel.body
+        self.facts = ranges(self.kernel)
+        self.exchanged = exchanged_buffers(self.kernel)
+        self.tiles: dict[str, Tile] = {}
+        self.used_strides: set[str] = set()
+        self.buffers = {n: self._buffer(n, b) for n, b in buffers(program, self.kernel).items()}
+        self.constants = constants(self.kernel)
+        self.scalar_names = self._size_names()
+        self.size_symbols = frozenset(self.scalar_names)
+        self.scalars = Scalars(
+            self.scalar_names, self.constants, Side.KERNEL, self._is_nonnegative, self.helpers
+        )
+
+    # --- names and arguments
+
+    def _size_names(self) -> dict[str, str]:
+        known = (*launch_symbols(self.kernel), *(b.name for b in self.kernel.where))
+        return {name: self.names.fresh(name) for name in known}
+
+    def _buffer(self, name: str, source: Param | Workspace) -> Buffer:
+        text = self.names.fresh(name)
+        contiguous = getattr(source, "contiguous", len(source.shape) - 1)
+        strides = (
+            None if d == contiguous else self.names.fresh(f"{text}_stride{d}")
+            for d in range(len(source.shape))
+        )
+        return Buffer(text, source, tuple(strides))
+
+    def args(self) -> tuple[KernelArg, ...]:
+        used = self.scalars.used & self.size_symbols
+        tensors = [
+            KernelArg(b.name, ArgKind.TENSOR, n, dtype=b.source.dtype)
+            for n, b in self.buffers.items()
+        ]
+        strides = [
+            KernelArg(text, ArgKind.STRIDE, n, dim=d)
+            for n, b in self.buffers.items()
+            for d, text in enumerate(b.strides)
+            if text in self.used_strides
+        ]
+        sizes = [n for n in self.scalar_names if n in used and n not in self.constants]
+        fixed = [n for n in self.scalar_names if n in used and n in self.constants]
+        return (
+            *tensors,
+            *strides,
+            *(KernelArg(self.scalar_names[n], ArgKind.SIZE, n) for n in sizes),
+            *(
+                KernelArg(self.scalar_names[n], ArgKind.CONSTANT, n, value=self.constants[n])
+                for n in fixed
+            ),
+        )
+
+    def widened(self, args: tuple[KernelArg, ...]) -> list[str]:
+        """Triton passes small integers in 32 bits, and 1 as a constant: `tl.cast` takes both to 64
+        bits."""
+        runtime = [a.name for a in args if a.kind in (ArgKind.STRIDE, ArgKind.SIZE)]
+        return [f"{INDENT}{name} = tl.cast({name}, tl.int64)" for name in runtime]
+
+    def scalar(self, name: str) -> str:
+        """The Python name of a scalar, given on its first assignment."""
+        if name not in self.scalar_names:
+            self.scalar_names[name] = self.names.fresh(name)
+        return self.scalar_names[name]
+
+    # --- writing
+
+    def write(self, text: str) -> None:
+        self.lines.append(INDENT * self.depth + text)
+
+    def write_call(self, head: str, args: list[str]) -> None:
+        self.lines += comma_lines(head, [a for a in args if a], ")", INDENT * self.depth)
+
+    def write_ir(self, stmt: Stmt) -> None:
+        self.write(f"# {stmt_text(stmt)}")
+
+    def refuse(self, message: str, focus: str = "") -> NoReturn:
+        place = excerpt(self.program, ("kernels", self.index, *self.path), focus)
+        raise CodegenError(f"@{self.kernel.name}: {message}\n{place}")
+
+    def _is_nonnegative(self, expr: Expr) -> bool:
+        return is_nonnegative(expr, self.env)

@@ -1,0 +1,121 @@
+"""Stream-K kernels in the interpreter: bit for bit the data-parallel result on integer-valued data,
+within the fp64 bound on real data. Few, large tiles, since the interpreter pays per operation."""
+
+import itertools
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from backends.triton_codegen import compile
+from loopir.build import gemm
+from passes.pipeline import parse_pipeline
+from tests.support.numerics import check_product, guarded, integers, laid_out, normal
+
+TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One product [M, K] @ [K, N] under a pipeline; layouts are those of A and of B."""
+
+    m: int = 96
+    n: int = 80
+    k: int = 200
+    dtype: str = "bf16"
+    tile: tuple[int, int, int] = (64, 64, 64)
+    layouts: tuple[str, str] = ("row", "row")
+    options: str = "units=5"
+    order: str = "along_n"
+
+    def __str__(self) -> str:
+        tile = "x".join(map(str, self.tile))
+        layouts = "-".join(self.layouts)
+        return (
+            f"{self.m}x{self.n}x{self.k}-{self.dtype}-{tile}-{layouts}-{self.options}-{self.order}"
+        )
+
+    @property
+    def pipeline(self) -> str:
+        order = f"tile-order{{{self.order}}}"
+        return f"{order},stream-k{{merge=atomic {self.options}}}"
+
+    def program(self, pipeline: str):
+        program = gemm(self.m, self.n, self.k, self.dtype, None, self.tile, *self.layouts)
+        return parse_pipeline(pipeline).run(program)
+
+    def operands(self, make) -> tuple[torch.Tensor, torch.Tensor]:
+        dims = {"row": 1, "col": 0}
+        a = make((self.m, self.k), TORCH[self.dtype], 1)
+        b = make((self.k, self.n), TORCH[self.dtype], 2)
+        return laid_out(a, dims[self.layouts[0]]), laid_out(b, dims[self.layouts[1]])
+
+
+LAYOUTS = list(itertools.product(("row", "col"), repeat=2))
+SIZES = [
+    Case(1, 1, 1),
+    Case(1, 80, 200),
+    Case(96, 1, 200),
+    Case(96, 80, 17),
+    Case(97, 83, 131),
+    Case(64, 64, 64),
+    Case(64, 64, 640, options="units=40"),
+    Case(130, 70, 128, options="units=200"),
+    Case(16, 16, 100, tile=(16, 16, 16), options="units=3"),
+    Case(128, 128, 256, tile=(128, 128, 64), options="units=7"),
+]
+CASES = [
+    *(Case(layouts=layouts, dtype=dtype) for layouts in LAYOUTS for dtype in TORCH),
+    *(Case(options=f"units={units}") for units in (1, 2, 3, 9, 16, 40)),
+    *(Case(options=f"units=7 bounds={bounds}") for bounds in ("floor", "ceil", "big-units")),
+    *(Case(options="units=5", order=order) for order in ("along_m", "group=2")),
+    Case(options="splits=4"),
+    *SIZES,
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_integers_are_bit_for_bit_the_data_parallel_result(case: Case):
+    a, b = case.operands(integers)
+    whole, split = guarded((case.m, case.n)), guarded((case.m, case.n))
+    compile(case.program(""), "interpret")(a, b, whole.tensor)
+    compile(case.program(case.pipeline), "interpret")(a, b, split.tensor)
+    assert split.tensor.equal(whole.tensor)
+    check_product(split, a, b, acc=torch.int32)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.dtype != "f16"][::3], ids=str)
+def test_real_data_is_within_the_bound_of_fp64(case: Case):
+    a, b = case.operands(normal)
+    c = guarded((case.m, case.n), pad=3)
+    compile(case.program(case.pipeline), "interpret")(a, b, c.tensor)
+    check_product(c, a, b)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (0, 0, 0), (8, 8, 0), (70, 5, 0)])
+@pytest.mark.parametrize("pipeline", ["", "stream-k{units=5}", "stream-k"])
+def test_empty_dimensions_give_zeros_or_nothing(m: int, n: int, k: int, pipeline: str):
+    program = parse_pipeline(pipeline).run(gemm(m, n, k, "f16", tile=(64, 64, 64)))
+    c = guarded((m, n))
+    half = torch.float16
+    compile(program, "interpret")(
+        torch.empty(m, k, dtype=half), torch.empty(k, n, dtype=half), c.tensor
+    )
+    assert c.tensor.eq(0).all()
+    c.check_guards()
+
+
+SHAPES = [(96, 80, 200), (1, 130, 64), (0, 5, 7), (3, 4, 0), (64, 64, 640)]
+
+
+@pytest.mark.parametrize("bounds", ["floor", "ceil", "big-units"])
+def test_one_kernel_of_open_sizes_serves_every_shape_and_unit_count(bounds: str):
+    open_sizes = gemm(None, None, None, "f16", tile=(64, 64, 64), b_layout="col")
+    pipeline = parse_pipeline(f"stream-k{{launch-constants=true bounds={bounds}}}")
+    kernel = compile(pipeline.run(open_sizes), "interpret")
+    for (m, n, k), units in itertools.product(SHAPES, (1, 6, 50)):
+        a = integers((m, k), torch.float16, 3)
+        b = laid_out(integers((k, n), torch.float16, 4), contiguous=0)
+        c = guarded((m, n))
+        kernel(a, b, c.tensor, units=units)
+        check_product(c, a, b, acc=torch.int32)
