@@ -27,7 +27,7 @@ test-long: $(VENV)/.ready ## the tests at their full counts
 	$(BIN)/python -m pytest -n $(JOBS) -q --long
 
 test-gpu: ## the tests marked gpu, with the python3 of a machine that has one
-	$(PYTHON) -m pytest -q -m gpu tests
+	$(PYTHON) -m pytest -q -m gpu -p no:benchmark tests
 
 check: $(VENV)/.ready ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -88,9 +88,9 @@ def _combined(expr: Expr, parts: list[Interval]) -> Interval:
 
 
 def _divisor(known: Interval) -> Interval:
-    """Nothing divides by zero: a divisor that is not negative is positive where it divides. One that
-    is zero stands where nothing runs, and tells nothing."""
-    if 0 <= known.lo and known.hi < 1:
+    """Nothing divides by zero: a divisor that is not negative is positive where it divides. One
+    that is zero stands where nothing runs, and tells nothing."""
+    if known.lo >= 0 and known.hi < 1:
         return UNKNOWN
     return known.meet(Interval(1)) if known.lo == 0 else known
 

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 from loopir.lexer import RESERVED, Token, TokenKind, fail_at, tokenize
 
 #: Blocks, parentheses and index expressions nest this deep: far inside Python's recursion limit.
-MAX_NESTING = 64
+MAX_NESTING = 48
 INT64 = range(-(2**63), 2**63)
 
 Choice = TypeVar("Choice", bound=Enum)

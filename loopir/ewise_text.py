@@ -29,7 +29,7 @@ def ewise_text(expr: Ewise_) -> str:
 
 def _apply_text(fn: str, args: tuple[Ewise_, ...]) -> str:
     if fn == "neg" and len(args) == 1:
-        return f"-{_operand_text(args[0], _ATOM)}"
+        return f"-{_operand_text(args[0], _NEGATION)}"
     if fn not in _INFIX or len(args) != 2:
         return f"{fn}({', '.join(map(ewise_text, args))})"
     sign, level = _INFIX[fn]
@@ -45,7 +45,7 @@ def _tightness(expr: Ewise_) -> int:
     match expr:
         case Apply(fn, (_, _)) if fn in _INFIX:
             return _INFIX[fn][1]
-        case Apply("neg", _) | Literal():  # `-1` reads back as a literal, `-(1)` as a negation
+        case Apply("neg", _):
             return _NEGATION
     return _ATOM
 

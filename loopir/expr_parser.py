@@ -31,7 +31,10 @@ _NOT_HERE = {
 def index_expr(c: Cursor) -> Expr:
     """`a + b * c // d ...`, with Python's precedence."""
     c.operations = 0
-    return _sum(c)
+    outside, c.parentheses = c.parentheses, 0
+    expr = _sum(c)
+    c.parentheses = outside
+    return expr
 
 
 def _sum(c: Cursor) -> Expr:
@@ -139,6 +142,23 @@ def _height(expr: sympy.Basic) -> int:
 
 def condition(c: Cursor) -> Cond:
     """Comparisons and flags under `or`, `and`, `not`; `not` binds tightest, `or` loosest."""
+    start = c.peek
+    cond = _any_of(c)
+    if _cond_height(cond) > MAX_NESTING:
+        c.fail(f"condition nests deeper than {MAX_NESTING}", start)
+    return cond
+
+
+def _cond_height(cond: Cond) -> int:
+    match cond:
+        case AllOf(terms) | AnyOf(terms):
+            return 1 + max(map(_cond_height, terms))
+        case Negate(term):
+            return 1 + _cond_height(term)
+    return 0
+
+
+def _any_of(c: Cursor) -> Cond:
     terms = [_all_of(c)]
     while c.accept("or"):
         terms.append(_all_of(c))
@@ -153,14 +173,18 @@ def _all_of(c: Cursor) -> Cond:
 
 
 def _negation(c: Cursor) -> Cond:
-    if c.peek.text == "(" and _encloses_condition(c):
-        return c.parenthesised(condition)
     if not c.accept("not"):
-        return _comparison(c)
+        return _group(c)
     c.enter()
-    negated = Negate(_negation(c))
+    negated = Negate(_negation(c) if c.peek.text == "not" else _group(c))
     c.leave()
     return negated
+
+
+def _group(c: Cursor) -> Cond:
+    if c.peek.text != "(" or not _encloses_condition(c):
+        return _comparison(c)
+    return c.parenthesised(_any_of)
 
 
 def _encloses_condition(c: Cursor) -> bool:

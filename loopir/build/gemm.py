@@ -1,4 +1,5 @@
-"""The canonical program of a tiled GEMM: the input form of the passes, after grid offload and local storage."""
+"""The canonical program of a tiled GEMM: the input form of the passes, after grid offload and local
+storage."""
 
 from enum import Enum
 
@@ -32,7 +33,8 @@ from loopir.types import Direction, DType, Precision, ReduceOp, Space
 
 
 class Layout(Enum):
-    """Which index of a matrix is contiguous in memory: the column index (row-major) or the row index."""
+    """Which index of a matrix is contiguous in memory: the column index (row-major) or the row
+    index."""
 
     ROW_MAJOR = "row"
     COL_MAJOR = "col"
@@ -54,12 +56,14 @@ def gemm(
     precision: Precision | str = Precision.IEEE,
     name: str = "gemm",
 ) -> Program:
-    """C[M, N] = A[M, K] @ B[K, N], tiled by tile = (BM, BN, BK), accumulated in f32 (f64 for f64, i32 for i8).
+    """C[M, N] = A[M, K] @ B[K, N], tiled by tile = (BM, BN, BK), accumulated in f32 (f64 for f64,
+    i32 for i8).
 
-    M, N, K: sizes >= 0, or None to leave them as launch-time arguments. `out_dtype`: of C, the accumulator's type
-    if None; another type adds a cast after the reduction. Layouts: `col` for B is the usual weight layout, stored
-    as [N, K]. `precision`: of f32 operands only. Sizes that are no multiple of the tile are masked, on both
-    operands; K = 0 still writes zeros. ValueError names a bad argument.
+    M, N, K: sizes >= 0, or None to leave them as launch-time arguments. `out_dtype`: of C, the
+    accumulator's type if None; another type adds a cast after the reduction. Layouts: `col` for B
+    is the usual weight layout, stored as [N, K]. `precision`: of f32 operands only. Sizes that are
+    no multiple of the tile are masked, on both operands; K = 0 still writes zeros. ValueError names
+    a bad argument.
     """
     dtype = _choice(DType, dtype, "dtype")
     acc_dtype = accumulator_dtype(dtype)
@@ -93,7 +97,8 @@ def gemm(
 
 
 def accumulator_dtype(dtype: DType) -> DType:
-    """The type that products of `dtype` are summed in: f32, f64 for f64, i32 for i8; ValueError for others."""
+    """The type that products of `dtype` are summed in: f32, f64 for f64, i32 for i8; ValueError for
+    others."""
     if dtype is DType.I8:
         return DType.I32
     if not dtype.is_float:

@@ -151,12 +151,18 @@ def bind_where(kernel: Kernel, env: dict[str, int]) -> None:
 
 
 def known(expr: Expr, env: Mapping[str, int], what: str) -> int:
-    """The value of `expr`. LaunchError: `what` needs a symbol that `env` lacks."""
+    """The value of `expr`, a size. LaunchError: `what` needs a symbol that `env` lacks, or the
+    size is negative."""
     try:
-        return value(expr, env)
+        size = value(expr, env)
     except KeyError as missing:
         name = missing.args[0]
         raise LaunchError(f"{name}: no value for {what}; say sizes={{{name!r}: ...}}") from None
+    except DivisorError as error:
+        raise LaunchError(f"{what}: {error.message}") from None
+    if size < 0:
+        raise LaunchError(f"{what}: {expr_text(expr)} is {size}")
+    return size
 
 
 def _check_shape(param: Param, found: tuple[int, ...], env: Mapping[str, int]) -> None:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from loopir.interp.arguments import Arrays, check_arrays, check_sizes, launch_values
+from loopir.interp.arguments import Arrays, check_arrays, check_sizes, known, launch_values
 from loopir.interp.buffers import fill_zeros, parameter_buffers, with_shadows
 from loopir.interp.errors import InterpError
 from loopir.interp.grid import blocks
-from loopir.interp.indices import value
 from loopir.interp.memory import Buffer, Memory, check_counter
 from loopir.interp.schedule import Schedule, Seeded, explore, interleave
 from loopir.interp.workspace import WorkspaceMemory, counters
@@ -82,7 +81,7 @@ def _buffers(
     buffers = parameter_buffers(program, arrays)
     counting = counters(program)
     for w in program.workspaces:
-        shape = tuple(value(e, values) for e in w.shape)
+        shape = tuple(known(e, values, f"the shape of {w.name}") for e in w.shape)
         buffers[w.name] = workspace.buffer(w, shape, w.name in counting)
     return buffers
 

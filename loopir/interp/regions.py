@@ -52,7 +52,11 @@ def region(access: Access, env: Env, extents: Shape) -> Region:
     form = _form(access)
     if form.is_rectangular and (found := _rectangle(access, form, env, extents)) is not None:
         return found
-    return _general(access, form, env, extents)
+    try:
+        return _general(access, form, env, extents)
+    except OverflowError:
+        message = f"an index of {access.buffer} is beyond 64 bits"
+        raise OutOfBoundsError(message) from None
 
 
 def element(indices: tuple[int, ...], extents: Shape, name: str) -> Index:

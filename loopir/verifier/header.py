@@ -82,7 +82,9 @@ def _never_runs(ctx: Context, path: Path) -> bool:
     """Whether `path` is below a root grid with no blocks."""
     root = (*ctx.path, "body", 0)
     axes = grid_axes(ctx.kernel.body[0]) if path[: len(root)] == root != path else ()
-    most = {sym(r.name): r.expr for r in ctx.kernel.requires if isinstance(r, AtMost)}
+    most: dict[Expr, Expr] = {
+        sym(r.name): r.expr for r in ctx.kernel.requires if isinstance(r, AtMost)
+    }
     return any(try_evaluate(most.get(a.extent, a.extent), ctx.sizes) == 0 for a in axes)
 
 

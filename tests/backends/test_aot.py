@@ -5,8 +5,21 @@ import re
 from functools import cache
 
 import pytest
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 
-from backends.triton_codegen import AotKernel, ArgKind, compile, emit, parse_target
+from backends.triton_codegen import (
+    AotKernel,
+    ArgKind,
+    KernelArg,
+    Module,
+    compile,
+    emit,
+    parse_target,
+)
+from backends.triton_codegen.dtypes import SIGNATURE_NAME
+from backends.triton_codegen.load import load
 from backends.triton_codegen.resources import from_ptxas
 from loopir.build import gemm
 from loopir.errors import CodegenError
@@ -125,9 +138,9 @@ def test_operand_types_compile_for_hopper(dtype: str):
     assert kernel.spill_bytes == 0
 
 
-@pytest.mark.parametrize("name", [n for n in dir(kernels) if n.isupper()])
+@pytest.mark.parametrize("name", kernels.NAMES)
 def test_unforeseen_kernels_compile_for_hopper_and_amd(name: str):
-    module = emit(parse(getattr(kernels, name)))
+    module = emit(parse(kernels.text(name)))
     assert compile(module, "cuda:90").spill_bytes == 0
     assert compile(module, "hip:gfx942", num_stages=2).binary
 
@@ -147,23 +160,37 @@ def test_strides_count_as_aligned_unless_the_rows_are_known_not_to_be():
     assert not any("multiples of 16 elements" in text for text in odd.assumptions)
 
 
-def test_stride_of_one_is_taken_as_a_constant():
-    """At a launch Triton passes 1 as a constant; the widening at the top must take one."""
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    from backends.triton_codegen.load import load
-
-    module = emit(gemm(None, None, None, tile=(32, 32, 32)))
+def triton_compiled(module: Module, source: str, values: dict[str, int]):
+    """`source`, a variant of the module's, as Triton compiles it with the arguments in `values`
+    as constants."""
     (info,) = module.kernels
-    kinds = {ArgKind.TENSOR: "*bf16", ArgKind.CONSTANT: "constexpr"}
-    signature = {a.name: kinds.get(a.kind, "constexpr") for a in info.args}
-    signature["C"] = "*fp32"
-    values = {
-        (i,): 1 if a.value is None else a.value
-        for i, a in enumerate(info.args)
-        if a.kind is not ArgKind.TENSOR
-    }
-    source = ASTSource(getattr(load(module.source), info.name), signature, values, {})
-    assert triton.compile(source, target=GPUTarget("cuda", 80, 32)).asm["cubin"]
+    function = getattr(load(source), info.name)
+    constants = {a.name: a.value for a in info.args if a.value is not None} | values
+    signature = {a.name: kind_text(a, constants) for a in info.args}
+    places = {(i,): constants[a.name] for i, a in enumerate(info.args) if a.name in constants}
+    return triton.compile(ASTSource(function, signature, places, {}), GPUTarget("cuda", 80, 32))
+
+
+def kind_text(arg: KernelArg, constants: dict[str, int]) -> str:
+    if arg.dtype is not None:
+        return f"*{SIGNATURE_NAME[arg.dtype]}"
+    return "constexpr" if arg.name in constants else "i64"
+
+
+def test_stride_and_size_of_one_are_taken_as_constants():
+    """At a launch Triton passes 1 as a constant; the widening at the top must take one."""
+    module = emit(gemm(None, None, None, tile=(32, 32, 32)))
+    ones = {a.name: 1 for a in module.kernels[0].args if a.kind in (ArgKind.STRIDE, ArgKind.SIZE)}
+    assert len(ones) == 7
+    assert triton_compiled(module, module.source, ones).asm["cubin"]
+
+
+def test_copy_of_a_tile_is_carried_around_a_loop_and_would_not_be_by_itself():
+    """Triton takes `y = x` for no change of y while y is x; `own` is what prevents it."""
+    module = emit(parse(kernels.COPY))
+    bare = module.source.replace("own(current)", "current")
+    carried = [
+        re.search(r"iter_args\((.*?)\)", triton_compiled(module, source, {}).asm["ttir"])
+        for source in (module.source, bare)
+    ]
+    assert [found.group(1).count("=") for found in carried if found] == [2, 1]

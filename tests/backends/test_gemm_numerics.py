@@ -189,7 +189,7 @@ import sys
 program = gemm(150, 70, 200, 'bf16', 'bf16', tile=(64, 64, 64))
 split = StreamKPass(units=5, merge='atomic').apply(gemm(150, 70, 200))
 texts = [emit(program).source, emit(split).source]
-texts += [emit(parse(getattr(kernels, n))).source for n in sorted(dir(kernels)) if n.isupper()]
+texts += [emit(parse(kernels.text(n))).source for n in kernels.NAMES]
 assert 'torch' not in sys.modules and 'triton' not in sys.modules
 sys.stdout.write('\\n'.join(texts))
 """

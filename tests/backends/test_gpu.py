@@ -22,6 +22,7 @@ from tests.support.numerics import (
     normal,
     product,
 )
+from tests.support.reference import allowed_difference, outputs_of_both
 
 pytestmark = pytest.mark.gpu
 
@@ -160,50 +161,19 @@ def test_offsets_beyond_two_to_the_31_elements():
     assert c.tensor[:-1].eq(0).all()
 
 
-UNFORESEEN = {
-    "ROW_MAX": ({"X": (100, 300), "Y": (100,)}, lambda x: x.amax(1)),
-    "COPY": ({"X": (5, 16), "Y": (16,)}, lambda x: x[3] * 10 + x[4]),
-}
+@pytest.mark.parametrize("name", kernels.NAMES)
+def test_unforeseen_kernels_agree_with_the_reference(name: str):
+    program = parse(kernels.text(name))
+    for found, expected in outputs_of_both(program, "jit", sizes=kernels.SIZES):
+        check_close(found, expected, allowed_difference(found, expected))
 
 
-@pytest.mark.parametrize("name", UNFORESEEN)
-def test_unforeseen_kernels(name: str):
-    shapes, expected = UNFORESEEN[name]
-    x, y = normal(shapes["X"], torch.float32, 2, device=GPU), guarded(shapes["Y"], device=GPU)
-    jit(parse(getattr(kernels, name)))(x, y.tensor)
-    check_close(y.tensor, expected(x), 1e-5)
-    y.check_guards()
-
-
-def test_floor_semantics():
-    x, y = torch.arange(96, dtype=torch.int32, device=GPU), guarded((96,), torch.int32, device=GPU)
-    jit(parse(kernels.FLOOR))(x, y.tensor)
-    reference = guarded((96,), torch.int32)
-    compile(parse(kernels.FLOOR), "interpret")(x.cpu(), reference.tensor)
-    assert y.tensor.cpu().equal(reference.tensor)
-
-
-def test_functions_agree_with_the_interpreter():
-    x, z = normal((64,), torch.float32, 3), normal((64,), torch.float32, 4)
-    reference, y = guarded((16, 64)), guarded((16, 64), device=GPU)
-    compile(parse(kernels.FUNCTIONS), "interpret")(x, z, reference.tensor)
-    jit(parse(kernels.FUNCTIONS))(x.to(GPU), z.to(GPU), y.tensor)
-    check_close(y.tensor.cpu(), reference.tensor, 1e-5 * (1 + reference.tensor.abs()))
-
-
-def test_gather_and_in_place_and_int8_kernels():
-    order = torch.tensor([2, 0, 3, 1], dtype=torch.int32, device=GPU)
-    x, y = normal((32, 16), torch.float32, 8, device=GPU), guarded((32, 16), device=GPU)
-    jit(parse(kernels.GATHER))(order, x, y.tensor)
-    check_close(y.tensor, x.view(4, 8, 16)[order.long()].reshape(32, 16) * 2 + 1, 1e-5)
-    a, b = (
-        normal((80, 64), torch.float32, 6, device=GPU),
-        normal((64, 48), torch.float32, 7, device=GPU),
-    )
-    c = guarded((80, 48), device=GPU, poison=1.5)
-    jit(parse(kernels.IN_PLACE))(a, b, c.tensor)
-    oracle = product(a, b)
-    check_close(c.tensor, oracle.value + 3, bound(oracle, torch.float32, torch.float32) + 1e-6)
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "i8", "f8e4m3"])
+def test_products_of_integers_agree_with_the_reference_bit_for_bit(dtype: str):
+    program = gemm(70, 50, 90, dtype, tile=(32, 32, 32))
+    for variant in (program, split(program)):
+        for found, expected in outputs_of_both(variant, "jit", integer_valued=True):
+            assert found.equal(expected)
 
 
 def test_nan_passes_through_the_maximum():

@@ -117,10 +117,10 @@ def test_run_takes_open_sizes(tmp_path: Path, capsys):
     )
 
 
-@pytest.mark.parametrize("name", [n for n in dir(kernels) if n.isupper()])
+@pytest.mark.parametrize("name", kernels.NAMES)
 def test_run_makes_inputs_for_any_kernel(name: str, tmp_path: Path, capsys):
     path = tmp_path / "kernel.lir"
-    path.write_text(getattr(kernels, name))
+    path.write_text(kernels.text(name))
     sizes = [f"--size={size}" for size in ("M=70", "K=90", "L=2")]
     assert main(["run", str(path), "--target", "interpret", *sizes]) == DONE
 

@@ -171,6 +171,17 @@ def test_an_element_read_must_stay_inside(index, fits):
         run(program, arrays)
 
 
+def test_an_index_beyond_64_bits_is_an_error():
+    body = f"""
+        let r = t + {2**62}
+        alloc x: register f32[4]
+        load x, X[m * r * r] over (m = 0 +: 4) masked
+        store Y[0 +: 4], x"""
+    program = one_block("X: f32[4], out Y: f32[4]", body)
+    with pytest.raises(OutOfBoundsError, match="beyond 64 bits"):
+        run(program, random_inputs(program, 0))
+
+
 # --- elements that occur twice
 
 

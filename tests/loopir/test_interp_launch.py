@@ -111,6 +111,14 @@ def test_a_symbol_without_a_value_is_named():
         random_inputs(parse(PICKED), 0)
 
 
+def test_a_negative_size_is_named():
+    program = parse(edited(PICKED, ("Y: f32[T]", "Y: f32[T - LAST]")))
+    arrays = {"X": np.zeros(18, np.float32), "Y": np.zeros(15, np.float32)}
+    run(program, arrays, {"UNITS": 4})
+    with pytest.raises(LaunchError, match="the shape of Y: T - 19 is -1"):
+        run(parse(edited(PICKED, ("Y: f32[T]", "Y: f32[T - 19]"))), arrays)
+
+
 def test_outputs_have_storage_of_their_own_unless_aliased():
     copy = "alloc x: register f32[4]\nload x, X[0 +: 4]\nstore Y[0 +: 4], x"
     params = "X: f32[4], out Y: f32[4]"

@@ -1,4 +1,4 @@
-"""Races, reads of poison, counters: each error has a program that shows it and a sound neighbour."""
+"""Races, reads of poison, counters: each error has a program that shows it, and a sound one."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,11 @@ from loopir.interp import (
     random_schedules,
     run,
 )
+from loopir.interp.memory import Buffer, Memory, View
+from loopir.interp.races import Clock
+from loopir.interp.regions import Region
 from loopir.parser import parse
+from loopir.types import DType
 from loopir.verifier import verify
 from tests.support.interp import kernel, one_block
 from tests.support.protocols import FOLD, FOLD_ONE_TILE
@@ -127,6 +131,18 @@ def test_a_block_sees_its_own_pending_stores():
     y = np.full(16, 50, np.float32)
     run(blocks(body), {"Y": y})
     assert (y == 4).all()
+
+
+def test_stores_are_invisible_to_others_until_they_are_published():
+    """Below the race detector, which would not let a program ask."""
+    memory = Memory({"Y": Buffer("Y", DType.F32, np.zeros(4, np.float32))})
+    one, other = View(Clock(0)), View(Clock(1))
+    index = (slice(1, 3),)
+    memory.store(one, "Y", Region(index, Ellipsis, (2,)), np.float32([5, 6]))
+    assert memory.load(one, "Y", index).tolist() == [5, 6]
+    assert memory.load(other, "Y", index).tolist() == [0, 0]
+    one.publish()
+    assert memory.load(other, "Y", index).tolist() == [5, 6]
 
 
 # --- the protocol of arrive
@@ -292,8 +308,8 @@ def test_a_workspace_holds_nothing_until_it_is_written():
 
 
 def test_what_one_launch_left_in_a_workspace_the_next_can_read_stale():
-    stale = parse(edited(ORDERED, ("store slots[t, 0 +: 4], x",
-                                   "if X_is_new == 1 {\nstore slots[t, 0 +: 4], x\n}")))  # fmt: skip
+    store = "store slots[t, 0 +: 4], x"
+    stale = parse(edited(ORDERED, (store, f"if X_is_new == 1 {{\n{store}\n}}")))
     workspace = WorkspaceMemory()
     first, second = random_inputs(stale, 7), random_inputs(stale, 8)
     run(stale, first, {"X_is_new": 1}, workspace=workspace)

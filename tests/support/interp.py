@@ -23,7 +23,7 @@ def kernel(params: str, body: str, where: str = "") -> Program:
 
 
 def mapped(expr: str, source: str, target: str, values: np.ndarray) -> np.ndarray:
-    """`ewise y = expr` over a tile x that holds `values` of dtype `source`; y has dtype `target`."""
+    """`ewise y = expr` where tile x holds `values`; x is `source`, y is `target`."""
     (n,) = values.shape
     body = f"""
         alloc x: register {source}[{n}]
@@ -38,5 +38,5 @@ def mapped(expr: str, source: str, target: str, values: np.ndarray) -> np.ndarra
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of one type and shape are equal to the last bit, signs of zero included."""
+    """Whether two arrays have one type, one shape and the same bits, signs of zero included."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

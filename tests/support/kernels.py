@@ -274,3 +274,25 @@ kernel @functions(X: f32[N], Z: f32[N], out Y: f32[16, N])
   }
 }
 """
+
+#: the kernels above
+NAMES = (
+    "DUAL",
+    "ROW_MAX",
+    "BATCHED",
+    "GEMV",
+    "CONV",
+    "FLOOR",
+    "IN_PLACE",
+    "GATHER",
+    "COPY",
+    "INT8",
+    "FUNCTIONS",
+)
+
+#: sizes that some of them leave open
+SIZES = {"L": 2, "M": 70, "K": 90}
+
+
+def text(name: str) -> str:
+    return globals()[name]

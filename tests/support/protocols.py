@@ -6,7 +6,8 @@ workspace parts: f32[S * TILES, BM, BN]
 workspace counts: i32[TILES]
 
 kernel @fold(A: f16[M, K], B: f16[K, N], out C: f32[M, N])
-    where M = 12, N = 20, K = 24, BM = 8, BN = 16, BK = 4, P = max(1, ceildiv(K, BK)), TILES = ceildiv(M, BM) * ceildiv(N, BN), S = 3 {
+    where M = 12, N = 20, K = 24, BM = 8, BN = 16, BK = 4, P = max(1, ceildiv(K, BK)),
+      TILES = ceildiv(M, BM) * ceildiv(N, BN), S = 3 {
   grid1d (unit) in [S * TILES] persistent {
     let tile = unit // S
     let s = unit % S
