@@ -29,11 +29,17 @@ def ewise_text(expr: Ewise_) -> str:
 
 def _apply_text(fn: str, args: tuple[Ewise_, ...]) -> str:
     if fn == "neg" and len(args) == 1:
-        return f"-{_operand_text(args[0], _NEGATION)}"
+        return _negated_text(args[0])
     if fn not in _INFIX or len(args) != 2:
         return f"{fn}({', '.join(map(ewise_text, args))})"
     sign, level = _INFIX[fn]
     return f"{_operand_text(args[0], level)} {sign} {_operand_text(args[1], level + 1)}"
+
+
+def _negated_text(arg: Ewise_) -> str:
+    text = _operand_text(arg, _NEGATION)
+    would_read_as_literal = isinstance(arg, Literal) and not text.startswith("-")
+    return f"-({text})" if would_read_as_literal else f"-{text}"
 
 
 def _operand_text(expr: Ewise_, tightness: int) -> str:

@@ -155,7 +155,10 @@ def _cond_height(cond: Cond) -> int:
             return 1 + max(map(_cond_height, terms))
         case Negate(term):
             return 1 + _cond_height(term)
-    return 0
+        case Cmp():
+            return 1
+        case Flag():
+            return 0
 
 
 def _any_of(c: Cursor) -> Cond:
@@ -176,7 +179,7 @@ def _negation(c: Cursor) -> Cond:
     if not c.accept("not"):
         return _group(c)
     c.enter()
-    negated = Negate(_negation(c) if c.peek.text == "not" else _group(c))
+    negated = Negate(_negation(c))
     c.leave()
     return negated
 

@@ -128,8 +128,8 @@ def cond_text(cond: Cond) -> str:
             return " and ".join(map(_joined_text, terms))
         case AnyOf(terms):
             return " or ".join(map(_joined_text, terms))
-        case Negate(Flag(name)):
-            return f"not {name}"
+        case Negate(Flag() | Negate() as term):
+            return f"not {cond_text(term)}"
         case Negate(term):
             return f"not ({cond_text(term)})"
 

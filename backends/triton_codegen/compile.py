@@ -3,7 +3,7 @@ time."""
 
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, TypeAlias, overload
 
 from backends.triton_codegen.aot import AotKernel, compile_ahead, shared_memory_text
 from backends.triton_codegen.emit import emit
@@ -13,6 +13,17 @@ from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.targets import INTERPRET, JIT, Mode, Target, parse_target
 from loopir.errors import CodegenError
 from loopir.nodes import Program
+
+AheadTarget: TypeAlias = Literal[
+    "cuda:80",
+    "cuda:86",
+    "cuda:89",
+    "cuda:90",
+    "cuda:100",
+    "cuda:120",
+    "hip:gfx942",
+    "hip:gfx950",
+]
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,33 @@ def _reason(error: Exception, target: Target, module: Module) -> str | None:
     return None
 
 
+@overload
+def compile(
+    program: Program | Module,
+    target: Literal["interpret", "jit"] | None = None,
+    *,
+    settings: Settings | None = None,
+    pipeline: str = "",
+    **changes: Any,
+) -> CompiledKernel: ...
+@overload
+def compile(
+    program: Program | Module,
+    target: AheadTarget,
+    *,
+    settings: Settings | None = None,
+    pipeline: str = "",
+    **changes: Any,
+) -> AotKernel: ...
+@overload
+def compile(
+    program: Program | Module,
+    target: str,
+    *,
+    settings: Settings | None = None,
+    pipeline: str = "",
+    **changes: Any,
+) -> CompiledKernel | AotKernel: ...
 def compile(
     program: Program | Module,
     target: str | None = None,

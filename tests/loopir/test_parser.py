@@ -229,23 +229,23 @@ def test_two_kernels_without_a_separator_are_one_program():
     [
         ("kernel", "kernl", (1, 1), "found `kernl`; did you mean `kernel`?"),
         ("@gemm", "gemm", (1, 8), "expected `@`, found `gemm`"),
-        ("A: f16[M", "A: f61[M", (1, 17), "did you mean `f16`?"),
+        ("A: f16[M", "A: bf61[M", (1, 17), "did you mean `bf16`?"),
         ("where", "were", (2, 5), "did you mean `where`?"),
         ("M = 96", "M 96", (2, 13), "expected `=`, found `96`"),
         ("M = 96, N", "M = 96 N", (2, 18), "expected `where`, `alias`, `requires` or `{`"),
         ("(ti, tj) in [", "(ti) in [", (3, 8), "a grid of 1 variable(s) and 2 extent(s)"),
-        ("BN)] {", "BN)] order groupd(8) {", (3, 54), "did you mean `grouped`?"),
+        ("BN)] {", "BN)] order groupd(8) {", (3, 59), "did you mean `grouped`?"),
         ("alloc acc", "aloc acc", (4, 5), "found `aloc`; did you mean `alloc`?"),
         ("register", "global", (4, 16), "expected a space (shared, register, fragment)"),
         ("fill acc, 0", "fill acc, x", (7, 15), "expected a number, found `x`"),
         ("acc: add", "acc: plus", (8, 18), "expected an operator (add, mul"),
         ("0 .. P", "0 ... P", (9, 21), "unexpected character '.'"),
-        ("0 .. P {", "0 .. P\n{", (9, 25), "expected `{`, found end of line"),
+        ("0 .. P {", "0 .. P\n{", (9, 23), "expected `{`, found end of line"),
         ("ti * BM +: BM, kp", "_0 +: BM, kp", (10, 24), "names that start with `_` are kept"),
         ("dot acc, a, b", "dot acc, a, b tf23", (13, 23), "did you mean `tf32`?"),
         ("dot acc, a, b", "dot acc, a, b barrier", (13, 23), "found `barrier`"),
         ("dot acc, a, b", "dot acc, a b", (13, 20), "expected `,`, found `b`"),
-        ("BN], acc masked", "BN] masked, acc", (17, 42), "expected `,`, found `masked`"),
+        ("BN], acc masked", "BN] masked, acc", (17, 43), "expected `,`, found `masked`"),
         ("store C[ti * BM +: BM, ", "store C[ti * BM +: BM) ", (17, 26), "expected `,` or `]`"),
     ],
 )
@@ -321,8 +321,16 @@ def deep_expr(height: int) -> str:
 
 def test_programs_at_every_limit_of_depth_parse_print_and_compare():
     ewise = " + ".join(["a"] * (MAX_OPERATIONS + 1))
-    negated = "not " * MAX_NESTING + "a"
-    innermost = (f"let x = {deep_expr(MAX_NESTING)}", f"ewise t = {ewise}", f"if {negated} {{", "}")
+    innermost = (
+        f"let x = {deep_expr(MAX_NESTING)}",
+        f"let x = {'x // ' * MAX_NESTING}y",
+        f"ewise t = {ewise}",
+        f"ewise t = {'-' * MAX_OPERATIONS}a",
+        f"if {'not ' * (MAX_NESTING - 1)}x < {deep_expr(MAX_NESTING)} {{",
+        "}",
+        f"if {'a and (b or (' * ((MAX_NESTING - 2) // 2)}x < 1{'))' * ((MAX_NESTING - 2) // 2)} {{",
+        "}",
+    )
     text = nested_blocks(MAX_NESTING - 1, *innermost)
     program = parse(text)
     assert parse(to_text(program)) == program
@@ -369,13 +377,13 @@ def test_a_chain_of_ten_thousand_operands_reads_back(operator: str, names: tuple
 
 
 def only_parse_errors(text: str) -> bool:
-    """Whether the text parsed. Anything raised but a ParseError fails the test that asks."""
+    """Whether the text parsed, and then reads back. Anything raised but a ParseError fails the
+    test that asks."""
     try:
-        parse_many(text)
-    except ParseError as error:
-        assert error.line >= 1
-        assert error.column >= 1
+        programs = parse_many(text)
+    except ParseError:
         return False
+    assert parse_many("# -----\n".join(map(to_text, programs))) == programs
     return True
 
 
@@ -417,6 +425,36 @@ def test_mutated_programs_raise_only_parse_errors(request: pytest.FixtureRequest
     texts = [GEMM, MAX_ROWS, *(to_text(random_program(seed)) for seed in range(20))]
     parsed = [only_parse_errors(mutated(rng, rng.choice(texts))) for _ in range(count)]
     assert 0.02 < sum(parsed) / count < 0.6, "mutants must be near programs, on both sides"
+
+
+GROWTH = {
+    "E": ("(E)", "E + E", "E - E", "E * E", "E // E", "E % E", "-E", "min(E, E)"),
+    "C": ("E < E", "(C)", "C and C", "C or C", "not C", "not not C"),
+    "T": ("(T)", "T + T", "T - T", "T * T", "T / T", "-T", "exp(T)", "max(T, T)"),
+}
+LEAVES = {"E": ("x", "y", "2", "-3"), "C": ("f", "g"), "T": ("a", "b", "1", "-0.5")}
+
+
+def derived(rng: Random, text: str, size: int) -> str:
+    """A text that grows from a capital by `size` derivations, the leftmost capital most often."""
+    for _ in range(size):
+        places = [m.start() for m in re.finditer("[ECT]", text)]
+        at = rng.choice((places[0], rng.choice(places)))
+        text = text[:at] + rng.choice(GROWTH[text[at]]) + text[at + 1 :]
+    return re.sub("[ECT]", lambda m: rng.choice(LEAVES[m.group()]), text)
+
+
+@pytest.mark.timeout(600)
+def test_whatever_parses_reads_back_up_to_the_limits(request: pytest.FixtureRequest):
+    rng = Random(3)
+    count = 3000 if request.config.getoption("--long") else 150
+    outcomes = set()
+    for _ in range(count):
+        size = rng.choice((3, 10, 40, 120, 200))
+        cond, expr, tile = (derived(rng, s, size) for s in "CET")
+        lines = (f"if {cond} {{", "}"), (f"let z = {expr}",), (f"ewise t = {tile}",)
+        outcomes |= {(n, only_parse_errors(body(*line))) for n, line in enumerate(lines)}
+    assert len(outcomes) == 6, "each kind must be met on both sides of its limits"
 
 
 def test_an_error_of_another_class_would_be_seen(monkeypatch: pytest.MonkeyPatch):
