@@ -117,7 +117,8 @@ class Apply:
 
 @dataclass(frozen=True)
 class Cast:
-    """`cast(dtype, arg)`: round to nearest even."""
+    """`cast(dtype, arg)`: to a float type round to nearest even, fp8 saturating; float to int truncates
+    and saturates, NaN gives 0."""
 
     dtype: DType
     arg: "Ewise_"
@@ -399,8 +400,8 @@ class Alias:
 
 @dataclass(frozen=True)
 class Workspace:
-    """`workspace name: dtype[shape]`: device-global memory that outlives a launch; integer ones are
-    counters, zero once and left at zero by every launch."""
+    """`workspace name: dtype[shape]`: device-global memory that outlives a launch. One that
+    an `arrive` names holds counters, zero once and left at zero by every launch."""
 
     name: str
     dtype: DType
