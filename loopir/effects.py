@@ -8,23 +8,30 @@ from collections.abc import Iterator
 
 from loopir.nodes import (
     Access,
+    AllOf,
+    AnyOf,
     Apply,
     Arrive,
     Atomic,
     AxisReduce,
     Cast,
+    Cond,
     Dot,
     ElementRead,
     Ewise,
     Ewise_,
     Expand,
     Fill,
+    Flag,
     Let,
     Load,
+    Negate,
     Stmt,
     Store,
     TileRef,
 )
+from loopir.symbols import names_of
+from loopir.walk import symbol_names
 
 
 def tile_refs(expr: Ewise_) -> Iterator[str]:
@@ -92,3 +99,29 @@ def buffers_written(stmt: Stmt) -> frozenset[str]:
 def has_side_effect(stmt: Stmt) -> bool:
     """Whether another block, or the host, can see that the statement ran."""
     return bool(buffers_written(stmt))
+
+
+def scalars_read(stmt: Stmt) -> frozenset[str]:
+    """The scalars that the index expressions of `stmt` itself read; not the axes of its access."""
+    access = access_of(stmt)
+    if access is None:
+        return symbol_names(stmt)
+    inner = frozenset().union(*map(names_of, access.index)) - {a.name for a in access.axes}
+    return inner | symbol_names(access.axes)
+
+
+def flags_of(cond: Cond) -> Iterator[str]:
+    """The flags that a condition reads, in text order."""
+    match cond:
+        case Flag(name):
+            yield name
+        case AllOf(terms) | AnyOf(terms):
+            for term in terms:
+                yield from flags_of(term)
+        case Negate(term):
+            yield from flags_of(term)
+
+
+def condition_of(stmt: Stmt) -> Cond | None:
+    """The condition of an `if` or a `while`."""
+    return getattr(stmt, "cond", None)

@@ -7,7 +7,7 @@ product, the right one an atom; anything else stands in parentheses. What the la
 prints as `<...>`, which no parser takes.
 """
 
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import sympy
 
@@ -25,31 +25,46 @@ def expr_text(expr: Expr | int) -> str:
         return str(int(expr))
     if not isinstance(expr, sympy.Add):
         return _term_text(expr)
-    first, *rest = sorted(_operands(expr), key=_term_key)
-    return _term_text(first) + "".join(map(_signed_text, rest))
+    first, *rest = sorted(map(_signed_term, _operands(expr)))
+    return first.leading_text() + "".join(map(str, rest))
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:
     return expr.args  # pyright: ignore[reportReturnType]  # sympy says Basic
 
 
-def _term_key(term: Expr) -> tuple[bool, bool, int, str]:
-    magnitude = _magnitude(term)
-    degree = len(_symbolic_factors(magnitude))
-    return _is_negative(term), isinstance(term, sympy.Integer), -degree, _term_text(magnitude)
+class _SignedTerm(NamedTuple):
+    """A term of a sum in the order of printing; its text is made once, or time would double with
+    every level of nesting."""
+
+    is_negative: bool
+    is_constant: bool
+    minus_degree: int
+    text: str
+    is_division: bool
+
+    def __str__(self) -> str:
+        return f" {'-' if self.is_negative else '+'} {self.text}"
+
+    def leading_text(self) -> str:
+        if not self.is_negative:
+            return self.text
+        return f"-({self.text})" if self.is_division else f"-{self.text}"
+
+
+def _signed_term(term: Expr) -> _SignedTerm:
+    is_negative = _is_negative(term)
+    size = sympy.Mul(-1, *sympy.Mul.make_args(term)) if is_negative else term
+    degree = len(_symbolic_factors(size))
+    is_constant = isinstance(size, sympy.Integer)
+    return _SignedTerm(
+        is_negative, is_constant, -degree, _term_text(size), type(size) in _DIVISIONS
+    )
 
 
 def _is_negative(term: Expr) -> bool:
     number = _operands(term)[0] if isinstance(term, sympy.Mul) else term
     return isinstance(number, sympy.Integer) and int(number) < 0
-
-
-def _magnitude(term: Expr) -> Expr:
-    return sympy.Mul(-1, *sympy.Mul.make_args(term)) if _is_negative(term) else term
-
-
-def _signed_text(term: Expr) -> str:
-    return f" {'-' if _is_negative(term) else '+'} {_term_text(_magnitude(term))}"
 
 
 def _symbolic_factors(term: Expr) -> list[Expr]:
@@ -93,7 +108,7 @@ def _product_text(term: Expr) -> str:
     texts = [text for _, text in sorted(map(_factor_key, _symbolic_factors(term)))]
     if coefficient == -1:
         return "-" + " * ".join(texts)
-    return " * ".join(texts if coefficient == 1 else [str(coefficient), *texts])
+    return " * ".join(texts if coefficient == 1 else [str(int(coefficient)), *texts])
 
 
 def _factor_key(factor: Expr) -> tuple[bool, str]:

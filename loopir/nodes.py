@@ -117,8 +117,8 @@ class Apply:
 
 @dataclass(frozen=True)
 class Cast:
-    """`cast(dtype, arg)`: to a float type round to nearest even, fp8 saturating; float to int truncates
-    and saturates, NaN gives 0."""
+    """`cast(dtype, arg)`: to a float type round to nearest even, fp8 saturating; float to int
+    truncates and saturates, NaN gives 0."""
 
     dtype: DType
     arg: "Ewise_"

@@ -1,8 +1,11 @@
 """What the names of a kernel stand for: constants of its `where` clause, launch-time symbols,
 tiles, buffers."""
 
-from loopir.nodes import Alloc, Kernel, Param, Program, Workspace
-from loopir.symbols import names_of, try_evaluate
+from collections.abc import Mapping
+from dataclasses import replace
+
+from loopir.nodes import Alloc, Binding, Kernel, Param, Program, Workspace
+from loopir.symbols import names_of, to_expr, try_evaluate
 from loopir.walk import expressions, walk
 
 #: bindings that square each other would otherwise run out of memory
@@ -17,6 +20,19 @@ def constants(kernel: Kernel) -> dict[str, int]:
         if value is not None and abs(value) < _LIMIT:
             env[binding.name] = value
     return env
+
+
+def resized(program: Program, sizes: Mapping[str, int]) -> Program:
+    """`program` with another value for each named constant that a `where` clause binds to a number;
+    names bound to expressions, and open ones, stay."""
+
+    def rebound(binding: Binding) -> Binding:
+        if binding.name not in sizes or not binding.expr.is_Integer:
+            return binding
+        return replace(binding, expr=to_expr(sizes[binding.name]))
+
+    kernels = (replace(k, where=tuple(map(rebound, k.where))) for k in program.kernels)
+    return replace(program, kernels=tuple(kernels))
 
 
 def launch_symbols(kernel: Kernel) -> tuple[str, ...]:

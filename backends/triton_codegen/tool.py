@@ -21,6 +21,7 @@ from loopir import __version__
 from loopir.errors import CodegenError, LoopIRError, ParseError, PipelineError
 from loopir.nodes import Program
 from loopir.parser import parse
+from loopir.scope import resized
 from passes.pipeline import PassPipeline, parse_pipeline
 
 DONE, REFUSED, USAGE, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
@@ -116,7 +117,7 @@ def _run_command(commands) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="a size that the program leaves open",
+        help="a size that the program leaves open, or another value of a constant in `where`",
     )
     add("--seed", type=int, default=0, help="of the inputs (%(default)s)")
     add(
@@ -205,7 +206,7 @@ def _compile(args: argparse.Namespace, program: Program) -> int:
 def _execute(args: argparse.Namespace, program: Program) -> int:
     target = args.targets[0].text if args.targets else None
     trial = Trial(args.settings, target, args.sizes, args.seed, args.integer, args.units)
-    report, is_equal = trial.compare(program, args.passes)
+    report, is_equal = trial.compare(resized(program, args.sizes), args.passes)
     print(report)
     return DONE if is_equal else REFUSED
 

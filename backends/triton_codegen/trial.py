@@ -39,8 +39,8 @@ class Trial:
 
     def compare(self, program: Program, pipeline: PassPipeline) -> tuple[str, bool]:
         """Run `program` and, if there are passes, what they make of it. A report of one line an
-        output; whether the outputs agree as they must: finite where the other is, and equal where
-        inputs are integers.
+        output; whether the outputs agree as they must: equal where inputs are integers, else apart
+        by rounding.
 
         UsageError: a size is missing. LoopIRError: a pass refuses, or the backend.
         """
@@ -154,15 +154,20 @@ def _digest(value: Any) -> str:
 
 
 def _compared(name: str, found: Any, wanted: Any) -> tuple[str, bool, bool]:
-    """A line, whether the two are equal, and whether both are finite in the same places."""
+    """A line, whether the two are equal, and whether they differ by no more than the order of a sum
+    and a last rounding can make them: finite in the same places, and within the larger of 2^-13 and
+    four ulps, of the largest value."""
+    import torch
+
+    epsilon = torch.finfo(found.dtype).eps if found.dtype.is_floating_point else 0
     found, wanted = found.double(), wanted.double()
     same = found.eq(wanted) | (found.isnan() & wanted.isnan())
     if bool(same.all()):
         return f"{name}: equal", True, True
     error = (found - wanted).abs()
     scale = wanted.abs().nan_to_num(0, 0).max().item()
-    is_close = bool(found.isfinite().eq(wanted.isfinite()).all())
-    text = (
-        f"{name}: largest error {error.nan_to_num(0).max().item():.3g} of values up to {scale:.3g}"
-    )
+    same_places = bool(found.isfinite().eq(wanted.isfinite()).all())
+    worst = error.nan_to_num(0).max().item()
+    is_close = same_places and worst <= max(2.0**-13, 4 * epsilon) * scale
+    text = f"{name}: largest error {worst:.3g} of values up to {scale:.3g}"
     return f"{text}, {int((~same).sum())} of {same.numel()} elements differ", False, is_close

@@ -9,25 +9,19 @@ from typing import NamedTuple
 from loopir.effects import access_of
 from loopir.nodes import (
     Alloc,
-    AllOf,
-    AnyOf,
     Arrive,
     Body,
-    Cond,
-    Flag,
     For,
     Kernel,
     Let,
-    Negate,
     Param,
     Program,
     Stmt,
     Workspace,
 )
 from loopir.scope import buffers, constants
-from loopir.symbols import names_of
 from loopir.tile_types import TileType, tile_types
-from loopir.walk import Path, body_fields, grid_axes, node_at, symbol_names
+from loopir.walk import Path, body_fields, grid_axes, node_at
 
 
 class Finding(NamedTuple):
@@ -165,29 +159,3 @@ def _body_definitions(ctx: Context) -> Iterator[Definition]:
             case _:
                 for axis in grid_axes(site.stmt):
                     yield Definition(axis.iv, NameKind.SCALAR, site.path, inner)
-
-
-def scalars_read(stmt: Stmt) -> frozenset[str]:
-    """The scalars that the index expressions of `stmt` itself read; not the axes of its access."""
-    access = access_of(stmt)
-    if access is None:
-        return symbol_names(stmt)
-    inner = frozenset().union(*map(names_of, access.index)) - {a.name for a in access.axes}
-    return inner | symbol_names(access.axes)
-
-
-def flags_of(cond: Cond) -> Iterator[str]:
-    """The flags that a condition reads, in text order."""
-    match cond:
-        case Flag(name):
-            yield name
-        case AllOf(terms) | AnyOf(terms):
-            for term in terms:
-                yield from flags_of(term)
-        case Negate(term):
-            yield from flags_of(term)
-
-
-def condition_of(stmt: Stmt) -> Cond | None:
-    """The condition of an `if` or a `while`."""
-    return getattr(stmt, "cond", None)

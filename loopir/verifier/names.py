@@ -3,18 +3,17 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from loopir.effects import access_of, tiles_read, tiles_written
-from loopir.nodes import Reduce
-from loopir.symbols import RESERVED
-from loopir.verifier.context import (
-    Context,
-    Finding,
-    NameKind,
-    Site,
+from loopir.effects import (
+    access_of,
     condition_of,
     flags_of,
     scalars_read,
+    tiles_read,
+    tiles_written,
 )
+from loopir.nodes import Reduce
+from loopir.symbols import RESERVED
+from loopir.verifier.context import Context, Finding, NameKind, Site
 from loopir.walk import Path, symbol_names
 
 _WORDS = RESERVED | {"and", "or", "not", "inf"}

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from loopir.effects import (
     buffers_read,
     buffers_written,
+    condition_of,
+    flags_of,
+    scalars_read,
     tile_refs,
     tiles_read,
     tiles_written,
@@ -12,14 +15,7 @@ from loopir.effects import (
 from loopir.nodes import Apply, Arrive, Dot, Ewise, Ewise_, For, Let, Reduce, Set, Stmt, TileRef
 from loopir.symbols import try_evaluate
 from loopir.types import ForKind, ReduceOp, Space
-from loopir.verifier.context import (
-    Context,
-    Finding,
-    Site,
-    condition_of,
-    flags_of,
-    scalars_read,
-)
+from loopir.verifier.context import Context, Finding, Site
 
 _UNRESTRICTED = (ReduceOp.SCAN, ReduceOp.ARGMAX)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from loopir.effects import condition_of
 from loopir.nodes import (
     AllOf,
     AnyOf,
@@ -19,7 +20,7 @@ from loopir.nodes import (
 )
 from loopir.symbols import names_of, try_evaluate
 from loopir.types import ForKind, OrderKind
-from loopir.verifier.context import Context, Definition, Finding, Site, condition_of
+from loopir.verifier.context import Context, Definition, Finding, Site
 from loopir.walk import node_at
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})

@@ -3,9 +3,11 @@
 import ast
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from backends.triton_codegen import tool, trial
 from backends.triton_codegen.tool import BUG, DONE, REFUSED, USAGE, main
@@ -201,3 +203,20 @@ def test_bug_of_ours_exits_with_three_and_a_reproducer(program: str, monkeypatch
     assert "-p 'stream-k{units=4}'" in text
     assert text.endswith(GEMM)
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(("factor", "close"), [(1 + 2.0**-15, True), (1.01, False)])
+def test_real_outputs_may_differ_by_rounding_only(factor: float, close: bool):
+    values = torch.linspace(1, 2, 50)
+    assert trial._compared("C", values * factor, values)[1:] == (False, close)
+
+
+def test_size_option_rebinds_a_constant(tmp_path, capsys):
+    file = tmp_path / "gemm.lir"
+    reports = []
+    for text, sizes in ((GEMM, ["--size", "M=40"]), (edited(GEMM, ("M = 96", "M = 40")), [])):
+        file.write_text(text)
+        assert main(["run", str(file), "-p", "stream-k{units=3}", "--integer", *sizes]) == DONE
+        reports.append(re.findall(r"C [0-9a-f]+|C: equal", capsys.readouterr().out))
+    assert reports[0] == reports[1]
+    assert reports[0][-1] == "C: equal"

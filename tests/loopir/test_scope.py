@@ -1,7 +1,8 @@
 """What names of a kernel stand for."""
 
 from loopir.parser import parse
-from loopir.scope import allocs, buffers, constants, launch_symbols
+from loopir.printer import to_text
+from loopir.scope import allocs, buffers, constants, launch_symbols, resized
 from loopir.types import Direction, Space
 from tests.support.stream_k_texts import LAST_ARRIVER, STREAM_K
 from tests.support.texts import GEMM, edited
@@ -74,3 +75,9 @@ def test_allocs_are_found_in_nested_bodies():
     found = allocs(kernel_of(LAST_ARRIVER))
     assert list(found) == ["acc", "a", "b", "sum", "part", "half"]
     assert found["acc"].space is Space.FRAGMENT
+
+
+def test_resized_rebinds_numbers_and_nothing_else():
+    program = parse(GEMM)
+    text = to_text(resized(program, {"M": 7, "P": 3, "Q": 1}))
+    assert text == edited(GEMM, ("M = 96", "M = 7"))
