@@ -16,6 +16,7 @@ from loopir import __version__
 from loopir.errors import LoopIRError, ParseError, PipelineError
 from loopir.nodes import Program
 from loopir.parser import parse_many
+from loopir.printer import to_text
 from passes import opt_report
 from passes.pipeline import Observer, PassPipeline, parse_pipeline
 from passes.pipeline_text import nearest
@@ -73,6 +74,7 @@ def _argument_parser() -> argparse.ArgumentParser:
     add("--diff", action="store_true", help="print what every pass changed")
     add("--time-passes", action="store_true", help="print how long every pass took")
     add("--explain", action="store_true", help="print the figures of each plan, as comments")
+    add("--deps", choices=["dot"], help="print the dependences of each kernel, for Graphviz")
     add("--list-passes", action="store_true", help="print the passes and their options, and stop")
     add("--version", action="version", version=f"%(prog)s {__version__}")
     return parser
@@ -133,7 +135,8 @@ def _run_program(
     explanations: list[str] = []
     try:
         result = pipeline.run(program, observers=_observers(args, explanations))
-        return DONE, opt_report.dump(result, _head(pipeline), explanations)
+        text = opt_report.dependence_graphs(result) if args.deps else to_text(result)
+        return DONE, opt_report.dump(text, _head(pipeline), explanations)
     except LoopIRError as error:
         print(f"{args.file}, program {number}: {error}", file=sys.stderr)
         return REFUSED, ""

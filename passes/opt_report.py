@@ -3,6 +3,7 @@
 import difflib
 from typing import TextIO
 
+from loopir.deps import dependences, to_dot
 from loopir.nodes import Program
 from loopir.printer import to_text
 from passes.base import Pass
@@ -51,10 +52,15 @@ def collect_explanations(into: list[str]) -> Observer:
     return lambda trace: into.append(explain(trace.before, trace.applied))
 
 
-def dump(program: Program, head: str, explanations: list[str]) -> str:
-    """The text of a result: `head` and the explanations as comments, then the program."""
+def dump(result: str, head: str, explanations: list[str]) -> str:
+    """The text of a result: `head` and the explanations as comments, then the result itself."""
     comments = [head, *(line for text in explanations for line in text.splitlines())]
-    return "\n".join((*(f"# {line}".rstrip() for line in comments), to_text(program)))
+    return "\n".join((*(f"# {line}".rstrip() for line in comments), result))
+
+
+def dependence_graphs(program: Program) -> str:
+    """The dependence graph of each kernel, as text for Graphviz."""
+    return "\n".join(to_dot(dependences(kernel)) for kernel in program.kernels)
 
 
 def list_passes() -> str:

@@ -18,11 +18,11 @@ class Kind(Enum):
 class Edge:
     """`target` may not run before `source`. Paths lead from the kernel.
 
-    `object`: the tile, scalar or flag, or the buffer that `source` accesses (`target` may access an
-    alias). `carried_by`: the loop, wave, while or grid whose iterations the dependence crosses;
-    None if it stays inside one. `must`: of a raw, nothing else can be what `target` reads.
-    `untold`: of a statement and itself in memory, the tile axes and loop variables whose value
-    cannot be told from the element accessed.
+    `object`: the tile, scalar or flag, or, `in_memory`, the buffer that `source` accesses (`target`
+    may access an alias). `carried_by`: the loop, wave, while or grid whose iterations the
+    dependence crosses; None if it stays inside one. `must`: of a raw, nothing else can be what
+    `target` reads. `untold`: of a statement and itself in memory, the tile axes and loop variables
+    whose value cannot be told from the element accessed.
     """
 
     source: Path
@@ -30,6 +30,7 @@ class Edge:
     kind: Kind
     object: str
     carried_by: Path | None = None
+    in_memory: bool = False
     must: bool = False
     untold: tuple[str, ...] = ()
 

@@ -1,70 +1,22 @@
-"""Questions of data flow over a matched nest: what is carried, what is derived, what a tile starts
-as."""
+"""Questions of data flow over a matched nest, asked of its dependence graph: what the panel loop
+carries, what its accumulators start from, what becomes of them, who else uses the output."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from loopir.effects import tiles_read, tiles_written
-from loopir.nodes import Body, Fill, For, Let, Literal, Set, Stmt, Store, While
+from loopir.deps import Kind, scalar_values
+from loopir.effects import has_side_effect
+from loopir.nodes import Load, Store
 from loopir.symbols import Expr, substitute
-from loopir.walk import body_fields, node_at, walk
-from passes.stream_k.nest import Nest, Path, is_wave_loop
+from passes.stream_k.nest import Nest, Path, Placed, is_wave_loop
 
-
-def scalar_values(nest: Nest) -> dict[str, Expr]:
-    """Scalars that are one expression of grid variables, sizes and unknowns: each `let` with lets
-    before it put in. A variable that is `set` anywhere, and one read from a buffer, stand for
-    themselves."""
-    placed = tuple(walk(nest.body))
-    changing = {s.name for _, s in placed if isinstance(s, Set)}
-    values: dict[str, Expr] = {}
-    for _, stmt in placed:
-        match stmt:
-            case Let(name, Expr() as expr) if name not in changing:
-                values[name] = substitute(expr, values)
-    return values
+_Edge: TypeAlias = tuple[Path, Path, dict[str, Any]]
 
 
 def panel_count(nest: Nest) -> Expr:
     """The end of the panel loop, in terms of sizes, grid variables and unknowns only."""
-    return substitute(nest.loop.hi, scalar_values(nest))
-
-
-def initial_value(nest: Nest, tile: str) -> tuple[Path, Literal | None]:
-    """The last write of `tile` before the Reduce: its path, and its value if it is an unconditional
-    fill. The path of the Reduce itself where nothing writes it."""
-    writes = [(path, stmt) for path, stmt in nest.before if tile in tiles_written(stmt)]
-    if not writes:
-        return nest.reduce_path, None
-    path, last = writes[-1]
-    always = isinstance(last, Fill) and is_unconditional(nest, path)
-    return path, last.value if always and isinstance(last, Fill) else None
-
-
-def is_unconditional(nest: Nest, path: Path) -> bool:
-    """Whether only wave loops stand between the grid and the statement at `path`."""
-    relative = path[len(nest.body_path) :]
-    around = (node_at(nest.body, relative[:end]) for end in range(1, len(relative), 2))
-    return all(map(is_wave_loop, around))
-
-
-def carried_tiles(nest: Nest) -> Iterator[tuple[Path, str]]:
-    """Tiles other than accumulators whose value passes from one panel to the next or out of the
-    loop, each with the statement that writes it."""
-    writers = {t: path for path, stmt in nest.inside for t in tiles_written(stmt)}
-    exposed = _exposed_reads(nest.loop.body, set())
-    later = _exposed_reads(_after(nest), set())
-    for tile, path in writers.items():
-        if tile not in nest.accumulators and tile in exposed | later:
-            yield path, tile
-
-
-def carried_scalars(nest: Nest) -> Iterator[tuple[Path, str]]:
-    """Variables that the Reduce sets and something outside it made."""
-    own = {s.name for _, s in nest.inside if isinstance(s, Let)}
-    for path, stmt in nest.inside:
-        if isinstance(stmt, Set) and stmt.name not in own:
-            yield path, stmt.name
+    return substitute(nest.loop.hi, scalar_values(nest.body))
 
 
 @dataclass(frozen=True)
@@ -78,48 +30,122 @@ class Writeback:
 
 def writebacks(nest: Nest) -> tuple[Writeback, ...]:
     """Every writeback, in text order."""
-    derived = set(nest.accumulators)
-    found = []
-    for path, stmt in nest.after:
-        if isinstance(stmt, Store) and stmt.tile in derived:
-            found.append(Writeback(path, stmt))
-        derived |= tiles_written(stmt) if tiles_read(stmt) & derived else frozenset()
-    return tuple(found)
+    derived = _derived(nest)
+    return tuple(
+        Writeback(path, stmt)
+        for path, stmt in nest.after
+        if isinstance(stmt, Store) and (stmt.tile in nest.accumulators or path in derived)
+    )
 
 
-def _after(nest: Nest) -> Body:
-    """The statements after the Reduce, blocks whole, each once."""
-    blocks: list[Path] = []
-    for path, _ in nest.after:
-        if not any(path[: len(block)] == block for block in blocks):
-            blocks.append(path)
-    offset = len(nest.body_path)
-    return tuple(node_at(nest.body, path[offset:]) for path in blocks)
+def starts(nest: Nest, accumulator: str) -> tuple[Placed, ...]:
+    """The statements whose value of an accumulator the Reduce, or a writeback that no panel comes
+    before, can find in it; an `alloc` where it may find none."""
+    users = {b.path for b in writebacks(nest)}
+    found = {
+        source: None
+        for source, target, edge in _values(nest)
+        if edge["object"] == accumulator
+        and not _is_inside(nest, source)
+        and (_is_inside(nest, target) or (target in users and not _is_after(nest, source)))
+    }
+    return tuple((path, _stmt(nest, path)) for path in found)
 
 
-def _exposed_reads(body: Iterable[Stmt], written: set[str]) -> set[str]:
-    """Tiles that `body` may read before it has written them; adds to `written` those it surely
-    writes."""
-    exposed: set[str] = set()
-    for stmt in body:
-        exposed |= tiles_read(stmt) - written
-        exposed |= _exposed_in_blocks(stmt, written)
-        written |= tiles_written(stmt)
-    return exposed
+def carried(nest: Nest) -> Iterator[tuple[Path, str]]:
+    """Tiles, scalars and flags, accumulators apart, whose value leaves an iteration of the panel
+    loop, each with the statement that makes it."""
+    found = {
+        (source, edge["object"]): None
+        for source, target, edge in _values(nest)
+        if _is_inside(nest, source)
+        and (_crosses_panels(nest, edge) or not _is_inside(nest, target))
+        and not has_side_effect(_stmt(nest, source))
+    }
+    return ((path, name) for path, name in found if name not in nest.accumulators)
 
 
-def _exposed_in_blocks(stmt: Stmt, written: set[str]) -> set[str]:
-    blocks = [getattr(stmt, name) for name in body_fields(stmt)]
-    ends = [set(written) for _ in blocks]
-    exposed: set[str] = set()
-    for block, end in zip(blocks, ends, strict=True):
-        exposed |= _exposed_reads(block, end)
-    if blocks and _runs_every_block_or_one(stmt):
-        written |= set.intersection(*ends)
-    return exposed
+def epilogue(nest: Nest) -> Iterator[Path]:
+    """The statements outside the Reduce, in text order, that take part in what a writeback stores
+    or read accumulators: computation, conditions, loops other than waves; and loads of what the
+    output holds behind the Reduce."""
+    found = writebacks(nest)
+    backs = [b.path for b in found]
+    feeds = {
+        source
+        for source, target, edge in _values(nest)
+        if target in backs and edge["object"] == _stmt(nest, target).tile
+    }
+    feeds |= {path for b in found for path, s in other_uses(nest, b) if isinstance(s, Load)}
+    computes = _derived(nest) | {path for path in feeds if _is_after(nest, path)}
+    for path, stmt in (*nest.before, *nest.after):
+        around_a_writeback = any(b[: len(path)] == path != b for b in backs)
+        if around_a_writeback and not is_wave_loop(stmt):
+            yield path
+        if path in computes and not has_side_effect(stmt):
+            yield path
 
 
-def _runs_every_block_or_one(stmt: Stmt) -> bool:
-    """Whether what all its blocks write is written after it: true of an `if`, of wave loops and of
-    the Reduce, false of loops that may run zero times."""
-    return not isinstance(stmt, While) and (is_wave_loop(stmt) or not isinstance(stmt, For))
+def other_uses(nest: Nest, back: Writeback) -> Iterator[Placed]:
+    """The other statements, in text order, that may access an element that the writeback stores,
+    through its buffer or an alias of it."""
+    touching = {
+        path
+        for a, b, edge in _edges(nest)
+        if edge["in_memory"] and back.path in (a, b)
+        for path in (a, b)
+    }
+    return (p for p in nest.statements if p[0] in touching and p[0] != back.path)
+
+
+def unseparated(nest: Nest, back: Writeback) -> tuple[str, ...] | None:
+    """None if no two runs of the writeback, and no two elements of its tile, meet in one element of
+    the output. Else the variables that the element does not tell."""
+    found = [edge for a, b, edge in _edges(nest) if edge["in_memory"] and a == b == back.path]
+    names = (name for edge in found for name in edge["untold"])
+    return tuple(dict.fromkeys(names)) if found else None
+
+
+def _edges(nest: Nest) -> Iterator[_Edge]:
+    head = nest.grid_path[:2]
+    for source, target, edge in nest.dependences.edges(data=True):
+        yield (*head, *source), (*head, *target), edge
+
+
+def _values(nest: Nest) -> Iterator[_Edge]:
+    """The raw dependences through tiles, scalars and flags."""
+    return (e for e in _edges(nest) if e[2]["kind"] is Kind.RAW and not e[2]["in_memory"])
+
+
+def _derived(nest: Nest) -> frozenset[Path]:
+    """The statements outside the Reduce that read accumulators, or what is computed from them."""
+    edges = [(a, b, e["object"]) for a, b, e in _values(nest) if not _is_inside(nest, b)]
+    found: set[Path] = set()
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for source, target, name in edges:
+            from_panels = _is_inside(nest, source) and name in nest.accumulators
+            if from_panels or source in found:
+                found.add(target)
+    return frozenset(found)
+
+
+def _stmt(nest: Nest, path: Path) -> Any:
+    return nest.dependences.nodes[path[2:]]["stmt"]
+
+
+def _is_inside(nest: Nest, path: Path) -> bool:
+    """Whether a statement runs once a panel; the panel loop itself does not."""
+    loop = nest.loop_path
+    return len(path) > len(loop) and path[: len(loop)] == loop
+
+
+def _is_after(nest: Nest, path: Path) -> bool:
+    return any(path == p for p, _ in nest.after)
+
+
+def _crosses_panels(nest: Nest, edge: dict[str, Any]) -> bool:
+    """Whether the panel loop, or something around it, carries the dependence."""
+    carrier = edge["carried_by"]
+    return carrier is not None and nest.loop_path[2:][: len(carrier)] == carrier

@@ -3,7 +3,10 @@ Reduce."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+from loopir.deps import dependences
 from loopir.nodes import (
     Body,
     For,
@@ -22,6 +25,9 @@ from loopir.symbols import Expr, try_evaluate
 from loopir.types import ForKind
 from loopir.walk import Path, node_at, walk
 from passes.base import Refusal
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Placed = tuple[Path, Stmt]
 
@@ -68,6 +74,11 @@ class Nest:
     @property
     def grid_names(self) -> frozenset[str]:
         return frozenset(axis.iv for axis in self.axes)
+
+    @cached_property
+    def dependences(self) -> "nx.MultiDiGraph":
+        """Nodes are paths from the kernel, those of the nest less their first two steps."""
+        return dependences(self.kernel)
 
     def param(self, name: str) -> Param | None:
         return next((p for p in self.kernel.params if p.name == name), None)

@@ -9,7 +9,7 @@ Before:
     }
 
 After `stream-k{merge=atomic units=132}`:
-    where ..., TILES = ceildiv(M, BM) * ceildiv(N, BN), TOTAL = TILES * P, UNITS = 132
+    where ..., TILES = ceildiv(M, BM) * ceildiv(N, BN), TOTAL = P * TILES, UNITS = 132
     requires zeroed(C) {
     grid1d (unit) in [UNITS] persistent {
       let it = unit * TOTAL // UNITS

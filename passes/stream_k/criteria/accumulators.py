@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from loopir.nodes import Alloc
+from loopir.nodes import Alloc, Fill, Stmt
 from loopir.types import ReduceOp, Space
 from loopir.walk import Path
 from passes.base import Refusal
 from passes.stream_k.atomics import has_atomic_add
-from passes.stream_k.dataflow import carried_scalars, carried_tiles, initial_value
-from passes.stream_k.nest import Nest
+from passes.stream_k.dataflow import carried, starts
+from passes.stream_k.nest import Nest, Placed
 from passes.stream_k.options import Options
 
 
@@ -40,7 +40,7 @@ def atomic_dtype(nest: Nest, options: Options) -> Iterator[Refusal]:
 def nothing_carried(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK11"""
     rule = "only accumulators pass from panel to panel"
-    for path, name in (*carried_tiles(nest), *carried_scalars(nest)):
+    for path, name in carried(nest):
         found = f"{name} passes from one panel to the next, or out of the loop"
         yield Refusal(
             "SK11",
@@ -57,13 +57,24 @@ def starts_at_identity(nest: Nest, options: Options) -> Iterator[Refusal]:
     rule = "an accumulator starts at its operator's identity"
     dtypes = {alloc.name: alloc.dtype for _, alloc in _accumulator_allocs(nest)}
     for acc in nest.reduce.accumulators:
-        path, start = initial_value(nest, acc.tile)
+        found = starts(nest, acc.tile)
         identity = acc.op.identity(dtypes[acc.tile])
-        if acc.op.is_associative and (start is None or start.value != identity):
-            value = "something else" if start is None else f"{start.value}"
-            found = f"{acc.tile} starts at {value}, which every partial tile would count"
-            hint = f"fill {acc.tile}, {identity} before the reduce, and add the rest in an epilogue"
-            yield Refusal("SK12", rule, path, found, hint, acc.tile)
+        if not acc.op.is_associative or _is_one_fill(found, identity):
+            continue
+        path, last = found[-1] if found else (nest.reduce_path, nest.reduce)
+        why = f"{acc.tile} starts at {_start_text(found, last)}, which every partial tile counts"
+        hint = f"fill {acc.tile}, {identity} before the reduce, and add the rest in an epilogue"
+        yield Refusal("SK12", rule, path, why, hint, acc.tile)
+
+
+def _is_one_fill(found: tuple[Placed, ...], value: int | float | None) -> bool:
+    return [s.value.value for _, s in found if isinstance(s, Fill)] == [value] and len(found) == 1
+
+
+def _start_text(found: tuple[Placed, ...], last: Stmt) -> str:
+    if len(found) > 1:
+        return f"one of {len(found)} values"
+    return f"{last.value.value}" if isinstance(last, Fill) else "something else"
 
 
 def determinism(nest: Nest, options: Options) -> Iterator[Refusal]:

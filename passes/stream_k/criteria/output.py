@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 
-from loopir.effects import buffers_read, buffers_written, has_side_effect
-from loopir.nodes import Access, Alloc, Barrier, Let, Load, Stmt
+from loopir.deps import scalar_values
+from loopir.effects import access_of, has_side_effect
+from loopir.nodes import ElementRead, For, GridAxis, If, Let, Load, Param, Stmt, While
+from loopir.printer import stmt_text
+from loopir.symbols import Expr, names_of, substitute
 from loopir.types import Direction
-from loopir.walk import Path, substitute_node
+from loopir.walk import Path, node_at, substitute_node
 from passes.base import Refusal
-from passes.stream_k.dataflow import Writeback, scalar_values, writebacks
-from passes.stream_k.injective import unproven_axes
-from passes.stream_k.nest import Nest, is_wave_loop
+from passes.stream_k.coverage import Sizes, covers
+from passes.stream_k.dataflow import Writeback, epilogue, other_uses, unseparated, writebacks
+from passes.stream_k.nest import Nest
 from passes.stream_k.options import Options
 
 
@@ -21,7 +24,11 @@ def writeback_to_output(nest: Nest, options: Options) -> Iterator[Refusal]:
         yield _sk07(nest.reduce_path, found, "store it to an `out` parameter")
     for back in backs:
         yield from _target_faults(nest, back)
-        yield from _other_uses(nest, back)
+        for path, stmt in other_uses(nest, back):
+            name = _buffer(stmt)
+            if name == back.store.target.buffer and not _is_exact_read(nest, path, stmt, back):
+                found = f"{name} is used here and written at the end of the tile"
+                yield _sk07(path, found, "use another buffer", name)
 
 
 def _target_faults(nest: Nest, back: Writeback) -> Iterator[Refusal]:
@@ -33,15 +40,35 @@ def _target_faults(nest: Nest, back: Writeback) -> Iterator[Refusal]:
     elif param.direction is not Direction.OUT:
         found = f"{name} is {param.direction.value}: an atomic merge zeroes it first"
         yield _sk07(back.path, found, f"declare `out {name}`", name)
+    elif unseparated(nest, back) is None and not _covers(nest, back, param):
+        found = f"elements of {name} may be left as they were: an atomic merge zeroes them"
+        hint = f"store every element of {name}, or pass only the part of it that is stored"
+        yield _sk07(back.path, found, hint, name)
 
 
-def _other_uses(nest: Nest, back: Writeback) -> Iterator[Refusal]:
-    name = back.store.target.buffer
-    for path, stmt in nest.statements:
-        uses = name in buffers_read(stmt) | buffers_written(stmt)
-        if uses and path != back.path and not _is_exact_read(stmt, back):
-            found = f"{name} is used here and written at the end of the tile"
-            yield _sk07(path, found, "use another buffer", name)
+def _covers(nest: Nest, back: Writeback, param: Param) -> bool:
+    """Whether the tiles reach all of the output, as far as the grid is one that SK06 accepts."""
+    if any(names_of(axis.extent) & nest.grid_names for axis in nest.axes):
+        return True
+    access = substitute_node(back.store.target, scalar_values(nest.body))
+    where: dict[str, Expr] = {}
+    for binding in nest.kernel.where:
+        where[binding.name] = substitute(binding.expr, where)
+    sizes = Sizes(nest.constant, lambda e: substitute(e, where))
+    return covers(access, param.shape, (*nest.axes, *_waves_from_zero(nest, back.path)), sizes)
+
+
+def _waves_from_zero(nest: Nest, path: Path) -> Iterator[GridAxis]:
+    """The variables of the wave loops around a statement."""
+    for loop in _around(nest, path):
+        if isinstance(loop, For) and loop.lo == 0 and nest.constant(loop.step) == 1:
+            yield GridAxis(loop.iv, loop.hi)
+
+
+def _around(nest: Nest, path: Path) -> Iterator[Stmt]:
+    """What stands between the grid and a statement, outermost first."""
+    relative = path[len(nest.body_path) :]
+    return (node_at(nest.body, relative[:end]) for end in range(1, len(relative), 2))
 
 
 def _sk07(path: Path, found: str, hint: str, focus: str = "") -> Refusal:
@@ -52,37 +79,37 @@ def _sk07(path: Path, found: str, hint: str, focus: str = "") -> Refusal:
 def no_epilogue(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK08"""
     rule = "with merge=atomic nothing but the writeback follows the reduction"
-    for path, stmt in nest.after:
-        if isinstance(stmt, (Alloc, Let, Barrier)) or is_wave_loop(stmt) or has_side_effect(stmt):
-            continue
+    for path in epilogue(nest):
+        stmt = node_at(nest.body, path[len(nest.body_path) :])
         found = "an epilogue, which would run once for every partial tile"
         hint = "store the accumulator in its own type, and run the epilogue in a second kernel"
+        if isinstance(stmt, If | For | While):
+            found = f"the writeback stands in `{stmt_text(stmt)}`"
+            hint = "store every tile once, as it is"
         yield Refusal("SK08", rule, path, found, hint)
         return
 
 
 def no_alias(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK09"""
-    rule = "no input is an alias of the output"
-    outputs = {b.store.target.buffer: b for b in writebacks(nest)}
-    for alias in nest.kernel.aliases:
-        for output, other in ((alias.a, alias.b), (alias.b, alias.a)):
-            if output not in outputs or not _read_elsewhere(nest, other, outputs[output]):
-                continue
-            found = f"{other} may be the storage of {output}, and is read"
-            hint = f"copy {other}, and drop the alias"
-            yield Refusal("SK09", rule, nest.grid_path[:2], found, hint, output)
+    rule = "no other buffer that the kernel uses is an alias of the output"
+    for back in writebacks(nest):
+        output = back.store.target.buffer
+        for path, stmt in other_uses(nest, back):
+            name = _buffer(stmt)
+            if name != output and not _is_exact_read(nest, path, stmt, back):
+                found = f"{name} may be the storage of {output}, and is used here"
+                hint = f"copy {name}, and drop the alias"
+                yield Refusal("SK09", rule, path, found, hint, name)
 
 
 def injective_writeback(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK10"""
     rule = "no two tiles write one element"
-    values = scalar_values(nest)
     for back in writebacks(nest):
-        access: Access = substitute_node(back.store.target, values)
-        axes = list(unproven_axes(access, nest.axes, nest.constant))
-        if axes:
-            found = f"the element written does not tell {', '.join(axes)}"
+        names = unseparated(nest, back)
+        if names is not None:
+            found = f"the element written does not tell {', '.join(names) or 'the iteration'}"
             hint = "index the output by every grid variable, with tiles side by side"
             yield Refusal("SK10", rule, back.path, found, hint, back.store.target.buffer)
 
@@ -90,30 +117,28 @@ def injective_writeback(nest: Nest, options: Options) -> Iterator[Refusal]:
 def no_side_effects(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK13"""
     rule = "no side effect but the writeback"
-    early = [path for path, stmt in (*nest.before, *nest.inside) if has_side_effect(stmt)]
-    late = [path for path, stmt in nest.after if _is_foreign_effect(nest, stmt)]
-    for path in (*early, *late):
-        found = "a store, atomic or arrive of its own, which would run once for every segment"
-        yield Refusal("SK13", rule, path, found, "move it to another kernel")
+    backs = {back.path for back in writebacks(nest)}
+    for path, stmt in nest.statements:
+        if has_side_effect(stmt) and path not in backs:
+            found = "a store, atomic or arrive of its own, which would run once for every segment"
+            yield Refusal("SK13", rule, path, found, "move it to another kernel")
 
 
-def _is_exact_read(stmt: Stmt, back: Writeback) -> bool:
-    """Whether `stmt` loads just the elements that the writeback stores (in-place beta * C)."""
+def _buffer(stmt: Stmt) -> str:
+    """The buffer that a statement accesses."""
+    access = access_of(stmt)
+    if access is not None:
+        return access.buffer
+    read = stmt.expr if isinstance(stmt, Let) else getattr(stmt, "counter", None)
+    return read.buffer if isinstance(read, ElementRead) else ""
+
+
+def _is_exact_read(nest: Nest, path: Path, stmt: Stmt, back: Writeback) -> bool:
+    """Whether `stmt` loads, behind the reduce, just the elements that the writeback stores
+    (in-place beta * C)."""
     target = back.store.target
-    return isinstance(stmt, Load) and (stmt.source.index, stmt.source.axes) == (
-        target.index,
-        target.axes,
+    return (
+        isinstance(stmt, Load)
+        and any(path == p for p, _ in nest.after)
+        and (stmt.source.index, stmt.source.axes) == (target.index, target.axes)
     )
-
-
-def _is_foreign_effect(nest: Nest, stmt: Stmt) -> bool:
-    return has_side_effect(stmt) and stmt not in [b.store for b in writebacks(nest)]
-
-
-def _read_elsewhere(nest: Nest, buffer: str, back: Writeback) -> bool:
-    reads = [(path, stmt) for path, stmt in nest.statements if buffer in buffers_read(stmt)]
-    return any(not (_follows(nest, path) and _is_exact_read(stmt, back)) for path, stmt in reads)
-
-
-def _follows(nest: Nest, path: Path) -> bool:
-    return any(path == p for p, _ in nest.after)
