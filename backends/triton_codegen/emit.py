@@ -2,10 +2,11 @@
 
 from backends.triton_codegen.helpers import HELPERS, helper_text
 from backends.triton_codegen.kernel import kernel_text
-from backends.triton_codegen.launch import RUNTIME_NAMES, launch_text
+from backends.triton_codegen.launch import LOCALS, RUNTIME_NAMES, launch_text
 from backends.triton_codegen.module import Module
 from backends.triton_codegen.names import Names
 from backends.triton_codegen.settings import TRITON_FAMILY, Settings
+from backends.triton_codegen.waves import collapse_waves
 from loopir import __version__
 from loopir.errors import CodegenError
 from loopir.nodes import Program
@@ -24,8 +25,8 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
     _check_supported(program)
     settings = settings or Settings()
     (kernel,) = program.kernels
-    name = Names(frozenset(HELPERS) | RUNTIME_NAMES).fresh(kernel.name)
-    text = kernel_text(program, 0, name, settings)
+    name = Names(frozenset(HELPERS) | RUNTIME_NAMES | LOCALS).fresh(kernel.name)
+    text = kernel_text(collapse_waves(program), 0, name, settings)
     source = "".join(
         (
             _header(program, settings, pipeline),

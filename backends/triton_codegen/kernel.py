@@ -48,7 +48,6 @@ from loopir.nodes import (
 )
 from loopir.symbols import Expr, sym
 from loopir.tile_order import decode, fresh_name
-from loopir.types import ForKind
 from loopir.walk import Path, defined_names, walk
 
 _MIN_DOT = 16
@@ -218,8 +217,6 @@ class _KernelEmitter(MemoryWriter):
     # --- control
 
     def for_loop(self, loop: For, path: Path) -> None:
-        if loop.kind is ForKind.WAVE:
-            self.refuse("wave loops are not emitted yet; write the whole-tile operation")
         lo, hi, step = (self.scalars.text(e) for e in (loop.lo, loop.hi, loop.step))
         self._assume_progress(loop, lo, hi)
         counter = self.names.fresh(f"{loop.iv}_")

@@ -16,9 +16,10 @@ from loopir.scope import constants, launch_symbols
 from loopir.symbols import Expr, names_of, sym, try_evaluate
 from loopir.types import Direction
 
-__all__ = ["RUNTIME_NAMES", "launch_text"]
+__all__ = ["LOCALS", "RUNTIME_NAMES", "launch_text"]
 
-_LOCALS = frozenset(
+#: what `launch()` calls its own variables
+LOCALS = frozenset(
     {
         "num_warps",
         "num_stages",
@@ -54,7 +55,7 @@ class _Picked:
 class _LaunchWriter:
     def __init__(self, kernel: Kernel, info: KernelInfo, settings: Settings):
         self.kernel, self.info, self.settings = kernel, info, settings
-        names = Names(RUNTIME_NAMES | _LOCALS | {info.name})
+        names = Names(RUNTIME_NAMES | LOCALS | {info.name})
         self.tensors = {p.name: names.fresh(p.name) for p in kernel.params}
         self.strides = {
             p.name: names.fresh(f"{self.tensors[p.name]}_strides") for p in kernel.params

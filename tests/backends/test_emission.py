@@ -168,8 +168,8 @@ REFUSED = {
         "the panel at least 32 for f8e5m2",
     ),
     "wave loop": (
-        edited(GEMM, ("    store C", "    wave w in 0 .. 2 {\n fill acc, 0\n }\n    store C")),
-        "wave loops are not emitted yet",
+        edited(GEMM, ("    store C", "    wave w in 0 .. 2 {\n ewise acc = -acc\n }\n    store C")),
+        "acc passes from each wave to the next",
     ),
     "workspace": ("workspace part: f32[4, 32, 32]\n\n" + GEMM, "workspaces are not emitted yet"),
     "two kernels": (GEMM + "\n" + GEMM.replace("@gemm", "@other"), "a program of 2 kernels"),

@@ -325,3 +325,12 @@ kernel @walk(X: f32[N], out Y: f32[N])
             kernel(x, y.tensor, units=units)
             assert y.tensor.equal(x + 1)
             y.check_guards()
+
+
+@pytest.mark.parametrize("name", ["blocks", "key", "args", "device", "num_warps"])
+def test_kernel_may_have_the_name_of_a_variable_of_the_launcher(name: str):
+    a, b = integers((20, 30), torch.float16, 1), integers((30, 20), torch.float16, 2)
+    c = guarded((20, 20))
+    program = gemm(20, 20, 30, "f16", tile=(16, 16, 16), name=name)
+    compile(program, "interpret")(a, b, c.tensor)
+    check_product(c, a, b)
