@@ -32,7 +32,7 @@ test-gpu: ## the tests marked gpu, with the python3 of a machine that has one
 check: $(VENV)/.ready ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright -p pyproject.toml
 	$(BIN)/lint-imports
 
 format: $(VENV)/.ready ## rewrite the sources in the house format
