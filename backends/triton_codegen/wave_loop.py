@@ -89,7 +89,10 @@ class Wave:
         """The axis along which the waves share the tile of `access`, side by side, in order; None
         where every wave has all of it. CodegenError: neither of the two."""
         moving = [i for i, a in enumerate(access.axes) if self._moves(a.start)]
-        fixed = (*access.index, *(e for a in access.axes for e in (a.size, a.limit) if e))
+        fixed = (
+            *access.index,
+            *(e for a in access.axes for e in (a.size, a.limit) if e is not None),
+        )
         if any(map(self._moves, fixed)):
             message = "it moves an index or a limit, and may move only where one axis starts"
             self.refuse(path, message, self.loop.iv)

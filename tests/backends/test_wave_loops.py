@@ -4,7 +4,7 @@ and the reason."""
 import pytest
 import torch
 
-from backends.triton_codegen import emit
+from backends.triton_codegen import compile, emit
 from backends.triton_codegen.waves import collapse_waves
 from loopir.errors import CodegenError
 from loopir.interp import random_inputs, run
@@ -141,10 +141,13 @@ def test_emitted_file_quotes_the_program_as_written_and_each_line_as_emitted():
     assert "tl.arange(0, 4 * WM)" in source
 
 
+@pytest.mark.parametrize("name", ["GEMM_ROWS", "GEMM_BLOCKS"])
+def test_collapsed_product_compiles_to_matrix_instructions(name: str):
+    assert "mma.sync" in compile(parse(wave_kernels.text(name)), "cuda:80").assembly
+
+
 def test_emitted_product_is_the_product():
     """Control of the above: neither the interpreter nor the collapsed form is asked."""
-    from backends.triton_codegen import compile
-
     a, b = torch.ones(100, 70, dtype=torch.float16), torch.eye(70, 72, dtype=torch.float16)
     c = torch.full((100, 72), torch.nan)
     compile(parse(GEMM_ROWS), "interpret")(a, b, c)

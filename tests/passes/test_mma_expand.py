@@ -31,8 +31,8 @@ EXPAND = MmaExpandPass()
 
 @dataclass(frozen=True)
 class Case:
-    """The base text with the `setup` edits is accepted; with the fault on top, or with `rewritten`
-    edits that make another program of it, it is refused with just `codes`."""
+    """The base text with the `setup` edits is accepted; with the fault on top of them it is refused
+    with just `codes`."""
 
     name: str
     codes: str
@@ -227,7 +227,7 @@ def test_the_result_emits_the_same_kernel(name: str):
 
 def _code(program: Program) -> str:
     """The emitted file, less the header that quotes the program."""
-    return emit(program).source.split('"""')[2]
+    return emit(program).source.split('"""', 2)[2]
 
 
 # --- beside stream-k

@@ -93,7 +93,9 @@ def no_fragments(nest: Nest, options: Options) -> Iterator[Refusal]:
     for path, alloc in _accumulator_allocs(nest):
         if alloc.space is Space.FRAGMENT:
             found = f"{alloc.name} is an MMA fragment"
-            yield Refusal("SK17", rule, path, found, "apply stream-k before mma-expand", "fragment")
+            yield Refusal(
+                "SK17", rule, path, found, "leave mma-expand out, or keep the grid form", "fragment"
+            )
 
 
 def _accumulator_allocs(nest: Nest) -> Iterator[tuple[Path, Alloc]]:
