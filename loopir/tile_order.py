@@ -16,8 +16,10 @@ def decode(
     product of extents.
 
     The last two axes follow `order`, axes before them are slower (row-major). `taken`: names that
-    helper lets of grouped order must avoid.
+    helper lets of grouped order must avoid. An extent of 0 counts as 1: no tile is decoded then,
+    and a division by 0 has no text.
     """
+    axes = tuple(GridAxis(a.iv, a.extent if a.extent != 0 else sympy.Integer(1)) for a in axes)
     if len(axes) == 1:
         return (Let(axes[0].iv, linear),)
     *outer, rows, cols = axes

@@ -94,8 +94,9 @@ def substitute_node(node: Any, values: dict[str, Expr]) -> Any:
 def defined_names(kernel: Kernel) -> frozenset[str]:
     """Every name that a kernel gives a meaning to, free symbols included: what a fresh name must
     avoid."""
-    names = {p.name for p in kernel.params} | {b.name for b in kernel.where}
-    names |= {s for p in kernel.params for s in symbol_names(p)} | set(symbol_names(kernel.where))
+    header = (*kernel.params, *kernel.where, *kernel.aliases, *kernel.requires)
+    names = {v for h in header for f in fields(h) if isinstance(v := getattr(h, f.name), str)}
+    names |= {s for holder in header for s in symbol_names(holder)}
     for _, stmt in walk(kernel.body):
         names |= symbol_names(stmt)
         names |= {

@@ -1,12 +1,23 @@
 """Rules about a kernel's header (parameters, aliases, `where`, `requires`) and its expressions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import sympy
 
 from loopir.nodes import AtMost, Param, Workspace, Zeroed
 from loopir.scope import launch_symbols
-from loopir.symbols import CeilDiv, Expr, FloorDiv, Max, Min, Mod, names_of, sym, try_evaluate
+from loopir.symbols import (
+    CeilDiv,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    names_of,
+    operands,
+    sym,
+    try_evaluate,
+)
 from loopir.types import Direction
 from loopir.verifier.context import Context, Finding, NameKind
 from loopir.walk import Path, expressions, grid_axes, symbol_names
@@ -82,10 +93,26 @@ def _never_runs(ctx: Context, path: Path) -> bool:
     """Whether `path` is below a root grid with no blocks."""
     root = (*ctx.path, "body", 0)
     axes = grid_axes(ctx.kernel.body[0]) if path[: len(root)] == root != path else ()
-    most: dict[Expr, Expr] = {
-        sym(r.name): r.expr for r in ctx.kernel.requires if isinstance(r, AtMost)
-    }
-    return any(try_evaluate(most.get(a.extent, a.extent), ctx.sizes) == 0 for a in axes)
+    sizes = dict(ctx.sizes)
+    for sized in (*ctx.kernel.where, *ctx.kernel.requires):
+        if not isinstance(sized, Zeroed) and _is_zero(sized.expr, sizes):
+            sizes[sized.name] = 0
+    return any(_is_zero(axis.extent, sizes) for axis in axes)
+
+
+def _is_zero(expr: Expr, sizes: Mapping[str, int]) -> bool:
+    """Whether an expression is zero whatever the sizes that are open are."""
+    if (value := try_evaluate(expr, sizes)) is not None:
+        return value == 0
+    parts = [_is_zero(part, sizes) for part in operands(expr)]
+    match expr:
+        case sympy.Mul():
+            return any(parts)
+        case Min() if expr.is_nonnegative:
+            return any(parts)
+        case FloorDiv() | CeilDiv() | Mod():
+            return parts[0]
+    return False
 
 
 def _divisors(expr: Expr) -> set[Expr]:

@@ -12,18 +12,18 @@ from loopir.effects import (
     tiles_written,
 )
 from loopir.nodes import Reduce
+from loopir.stmt_text import is_rectangular
 from loopir.symbols import RESERVED
 from loopir.verifier.context import Context, Finding, NameKind, Site
 from loopir.walk import Path, symbol_names
 
 _WORDS = RESERVED | {"and", "or", "not", "inf"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-_SHORT_AXIS = re.compile(r"_[0-9]+", re.ASCII)
 
 
 def names_are_identifiers(ctx: Context) -> Iterator[Finding]:
     """A name is letters, digits and `_`, starts with a letter and is no word of the expressions.
-    The axes of a rectangular slice, which have no text, are called `_0`, `_1`, ..."""
+    The axes of an access in short form, which have no text, are called `_0`, `_1`, ..."""
     if not _is_name(ctx.kernel.name):
         yield Finding(ctx.path, f"{ctx.kernel.name!r} cannot be a kernel's name", ctx.kernel.name)
     for name, made in ctx.definitions.items():
@@ -40,9 +40,10 @@ def _is_name(name: str) -> bool:
 
 
 def _unmade(ctx: Context, site: Site) -> set[str]:
-    """Axis names and launch symbols, less the names that slices give their axes."""
+    """Axis names and launch symbols, less the names that the short form of an access hides."""
     access = access_of(site.stmt)
-    axes = {a.name for a in access.axes if not _SHORT_AXIS.fullmatch(a.name)} if access else set()
+    is_spelled = access is not None and not is_rectangular(access)
+    axes = {a.name for a in access.axes} if is_spelled else set()
     return axes | {n for n in scalars_read(site.stmt) if not ctx.is_made(n)}
 
 

@@ -13,6 +13,7 @@ from loopir.nodes import (
     For,
     Grid1D,
     If,
+    Kernel,
     Let,
     Program,
     Reduce,
@@ -26,7 +27,7 @@ from loopir.nodes import (
 from loopir.symbols import Expr, floordiv, imin, mod, sym, to_expr
 from loopir.tile_order import decode, fresh_name
 from loopir.types import ReduceOp
-from loopir.walk import defined_names, map_bodies
+from loopir.walk import defined_names, map_bodies, symbol_names
 from passes.decomposition import Bounds, StreamK, symbolic_range
 from passes.stream_k.dataflow import Writeback, panel_count
 from passes.stream_k.nest import Nest, tile_count
@@ -54,7 +55,8 @@ def persistent(program: Program, plan: Plan) -> Program:
     """`program` with its only kernel in persistent form, partial tiles merged by atomics into
     zeroed outputs."""
     kernel = plan.nest.kernel
-    names = Names.of(defined_names(kernel) | {w.name for w in program.workspaces})
+    taken = _taken(program, kernel)
+    names = Names.of(taken)
     panels, units = panel_count(plan.nest), plan.units_expr(sym(names.total))
     where = (
         *kernel.where,
@@ -66,7 +68,7 @@ def persistent(program: Program, plan: Plan) -> Program:
     walk = (
         Let(names.it, low),
         Let(names.it_end, high),
-        While(Cmp("<", sym(names.it), sym(names.it_end)), _segment(plan, names, panels)),
+        While(Cmp("<", sym(names.it), sym(names.it_end)), _segment(plan, names, taken)),
     )
     grid = Grid1D(names.unit, sym(names.units), walk)
     requires = (*kernel.requires, *_requirements(plan, names))
@@ -101,10 +103,17 @@ def _requirements(plan: Plan, names: Names) -> tuple[Requirement, ...]:
     return zeroed if plan.units is not None else (*zeroed, AtMost(names.units, sym(names.total)))
 
 
-def _segment(plan: Plan, names: Names, panels: Expr) -> Body:
+def _taken(program: Program, kernel: Kernel) -> frozenset[str]:
+    """Every name in use where the rewrite makes new ones."""
+    memory = program.workspaces
+    shapes = (symbol_names(w) for w in memory)
+    return defined_names(kernel).union({w.name for w in memory}, *shapes)
+
+
+def _segment(plan: Plan, names: Names, taken: Collection[str]) -> Body:
     """One pass of the walk: a unit's part of one tile."""
+    panels = panel_count(plan.nest)
     it, it_end, tile = sym(names.it), sym(names.it_end), sym(names.tile)
-    taken = defined_names(plan.nest.kernel)
     return (
         Let(names.tile, floordiv(it, panels)),
         Let(names.k0, mod(it, panels)),

@@ -103,8 +103,14 @@ def test_a_name_that_is_no_identifier_never_reaches_a_backend(name):
 def test_a_slice_may_call_its_axes_by_position_only():
     tile = Alloc("x", Space.REGISTER, DType.F32, (to_expr(4),))
     out = Param("Y", DType.F32, (to_expr(4),), Direction.OUT)
-    for name, codes in (("_0", set()), ("_9", set()), ("_x", {"V01"}), ("__0", {"V01"})):
-        access = Access("Y", (sym(name),), (TileAxis(name, to_expr(0), to_expr(4)),))
+    for name, limit, codes in (
+        ("_0", None, set()),
+        ("_0", to_expr(4), {"V01"}),
+        ("_9", None, {"V01"}),
+        ("_x", None, {"V01"}),
+        ("__0", None, {"V01"}),
+    ):
+        access = Access("Y", (sym(name),), (TileAxis(name, to_expr(0), to_expr(4), limit),))
         body = (tile, Fill("x", Literal(0)), Store(access, "x"))
         assert codes_of(built(*body, params=(out,))) == codes
 

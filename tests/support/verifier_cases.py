@@ -308,6 +308,11 @@ ACCEPTED = [
     ),
     (GEMM, "out C", "inout C"),
     (edited(STREAM_K, ("M = 1536", "M = 0")), "UNITS = 132", "UNITS = min(132, TOTAL)"),
+    (
+        edited(STREAM_K, ("M = 1536, N = 1792", "N = 0"), ("TOTAL = TM *", "TOTAL =")),
+        "TN * P,\n        UNITS = 132",
+        "TN * P * TM,\n        UNITS = min(132, TOTAL)",
+    ),
     (STREAM_K, "atomic add", "atomic max"),
     (
         STREAM_K,

@@ -15,6 +15,7 @@ CRITERIA: tuple[Criterion, ...] = (
     accumulators.atomic_dtype,
     sizes.constant_panels,
     sizes.constant_tiles,
+    sizes.countable,
     sizes.masked_edges,
     output.writeback_to_output,
     output.no_epilogue,

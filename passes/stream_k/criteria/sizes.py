@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import sympy
 
 from loopir.effects import access_of
+from loopir.nodes import AtMost
 from loopir.ranges import dimension_is_in_bounds, ranges
 from loopir.scope import launch_symbols
 from loopir.symbols import Expr, Max, names_of, operands, substitute
@@ -12,6 +13,9 @@ from passes.base import Refusal
 from passes.stream_k.dataflow import panel_count
 from passes.stream_k.nest import Nest, tile_count
 from passes.stream_k.options import Options
+
+#: blocks of the largest launch that is planned for
+_MOST_UNITS = 2**20
 
 
 def constant_panels(nest: Nest, options: Options) -> Iterator[Refusal]:
@@ -68,6 +72,19 @@ def constant_tiles(nest: Nest, options: Options) -> Iterator[Refusal]:
             )
 
 
+def countable(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK06, the product of the counts"""
+    panels, tiles = nest.constant(panel_count(nest)), nest.constant(tile_count(nest.axes))
+    if panels is None or tiles is None:
+        return
+    total = tiles * panels
+    units = options.units or tiles * (options.splits or 0) or _MOST_UNITS
+    if total * min(units, total) >= 2**63:
+        rule = "units * tiles * panels fit 63 bits"
+        found = f"{tiles} tiles of {panels} panels"
+        yield Refusal("SK06", rule, nest.grid_path, found, "use larger tiles")
+
+
 def masked_edges(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK06, the edges"""
     rule = "an access that may leave its buffer is masked"
@@ -103,8 +120,14 @@ def aligned_split(nest: Nest, options: Options) -> Iterator[Refusal]:
 
 
 def _launch_names(nest: Nest) -> tuple[str, ...]:
-    """Sizes that the launch fixes: unbound symbols, and names bound to expressions of them."""
-    return (*launch_symbols(nest.kernel), *(b.name for b in nest.kernel.where))
+    """Sizes that the arguments of a launch fix: unbound symbols that the launcher does not pick,
+    and names bound to expressions of such."""
+    picked = {r.name for r in nest.kernel.requires if isinstance(r, AtMost)}
+    known = [name for name in launch_symbols(nest.kernel) if name not in picked]
+    for binding in nest.kernel.where:
+        if names_of(binding.expr) <= set(known):
+            known.append(binding.name)
+    return tuple(known)
 
 
 def _is_positive(nest: Nest, panels: Expr) -> bool:

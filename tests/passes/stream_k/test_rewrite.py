@@ -64,6 +64,22 @@ def test_units_are_clamped_to_the_iterations():
     assert constants(rewritten(units=10_000).kernels[0])["UNITS"] == 3 * 3 * 7
 
 
+@pytest.mark.parametrize("edit", [("M = 96, N = 80,", "N = 0,"), ("M = 96, N = 80,", "M = 0,")])
+@pytest.mark.parametrize("units", [5, None])
+def test_no_tiles_are_no_violation_where_another_size_is_open(edit, units):
+    rewritten(edited(GEMM, edit), units=units, launch_constants=True)
+
+
+@pytest.mark.parametrize("order", ["along_n", "along_m", "grouped(2)"])
+@pytest.mark.parametrize("extents", ["[0, 3]", "[3, 0]", "[0, 0]"])
+def test_a_grid_of_no_tiles_reads_back(extents, order):
+    grid = f"grid (ti, tj) in {extents} order {order}"
+    empty = edited(GEMM, ("grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)]", grid),
+                   ("M = 96, N = 80", "M = 0, N = 0"))  # fmt: skip
+    program = rewritten(empty)
+    assert parse(to_text(program)) == program
+
+
 def test_ceil_bounds_leave_no_unit_empty():
     units = constants(rewritten(units=50, bounds=Bounds.CEIL).kernels[0])["UNITS"]
     assert units == 32  # 63 iterations, two a unit
@@ -102,6 +118,38 @@ def test_panel_count_named_by_a_let_is_put_in_where_the_walk_needs_it():
         )
     )
     assert "let tile = it // (P + 1)" in text
+
+
+def test_names_of_workspaces_and_requirements_are_avoided():
+    names = ("workspace group_rows: f32[TOTAL]\nkernel @gemm", "TILES")
+    text = edited(
+        GEMM,
+        ("kernel @gemm", names[0]),
+        ("BN)] {", "BN)] order grouped(2) {"),
+        ("BK)) {", f"BK))\n    requires at_most(Q, {names[1]}) {{"),
+        ("fill acc, 0\n", "fill acc, 0\n    let z = Q\n"),
+    )
+    after = to_text(rewritten(text))
+    for made in ("TILES_1 = ", "TOTAL_1 = ", "let group_rows_1 = "):
+        assert made in after
+
+
+def codes(text: str, **options) -> set[str]:
+    return set(StreamKPass(**options).can_be_applied(parse(text)).codes)
+
+
+def test_counts_whose_product_leaves_63_bits_are_refused():
+    huge = edited(GEMM, ("K = 100", f"K = {2**59}"))
+    assert codes(huge, units=132) == {"SK06"}
+    rewritten(edited(GEMM, ("K = 100", f"K = {2**50}")), units=132)
+
+
+def test_panel_count_that_the_launcher_picks_is_refused():
+    text = edited(
+        GEMM,
+        ("P = max(1, ceildiv(K, BK)) {", "P = max(1, G)\n    requires at_most(G, 3) {"),
+    )
+    assert codes(text, launch_constants=True) == {"SK05"}
 
 
 def test_every_accumulator_is_merged_by_itself():
