@@ -54,6 +54,16 @@ def nan_amin(x, axis: tl.constexpr):
     return tl.where(bad > 0, float("nan"), low)
 """
 
+_TO_INT = """\
+@triton.jit
+def to_int(x, dtype: tl.constexpr, low: tl.constexpr, high: tl.constexpr):
+    # truncates and saturates, NaN gives 0; -low is the first value above, exact in any float type
+    inside = tl.where((x > low) & (x < -(1.0 * low)), x, 0.0)
+    y = tl.cast(inside, dtype)
+    y = tl.where(x >= -(1.0 * low), tl.full((), high, dtype), y)
+    return tl.where(x <= low, tl.full((), low, dtype), y)
+"""
+
 HELPERS = {
     "floor_div": _FLOOR_DIV,
     "floor_mod": _FLOOR_MOD,
@@ -61,6 +71,7 @@ HELPERS = {
     "tanh": _TANH,
     "nan_amax": _NAN_AMAX,
     "nan_amin": _NAN_AMIN,
+    "to_int": _TO_INT,
 }
 
 

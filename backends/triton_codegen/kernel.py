@@ -18,7 +18,7 @@ from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.memory import MemoryWriter
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
 from backends.triton_codegen.settings import Settings
-from backends.triton_codegen.tiles import Tile, TileExpressions
+from backends.triton_codegen.tiles import Tile, TileExpressions, Unsupported
 from backends.triton_codegen.writer import INDENT
 from loopir.bounds import Fact
 from loopir.intervals import Interval
@@ -211,7 +211,10 @@ class _KernelEmitter(MemoryWriter):
     def ewise(self, ewise: Ewise) -> None:
         self.write_ir(ewise)
         target = self.tiles[ewise.tile]
-        text = TileExpressions(self.tiles, self.helpers).assigned(ewise.expr, target)
+        try:
+            text = TileExpressions(self.tiles, self.helpers).assigned(ewise.expr, target)
+        except Unsupported as error:
+            self.refuse(str(error), ewise.tile)
         self.write(f"{target.name} = {text}")
 
     # --- control

@@ -36,7 +36,8 @@ def from_float32(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _narrowed(values: np.ndarray) -> np.ndarray:
-    """As f32 in round-to-odd, so that the rounding after it is right for f64 too."""
+    """As f32 in round-to-odd, so that the rounding after it is right for f64 and integers too."""
+    values = _sticky(values) if values.dtype.kind == "i" else values
     near = values.astype(np.float32)
     if values.dtype != np.float64:
         return near
@@ -46,6 +47,14 @@ def _narrowed(values: np.ndarray) -> np.ndarray:
     return np.where(is_even_and_inexact, np.where(outward, bits + 1, bits - 1), bits).view(
         np.float32
     )
+
+
+def _sticky(values: np.ndarray) -> np.ndarray:
+    """Integers as f64, exactly below 2^32; beyond, with bit 16 set for whatever is below it."""
+    whole = values.astype(np.int64)
+    shifted = (whole >> 16) | ((whole & 0xFFFF) != 0)
+    is_large = (whole >= 2**32) | (whole < -(2**32))
+    return np.where(is_large, shifted.astype(np.float64) * 65536.0, whole.astype(np.float64))
 
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:

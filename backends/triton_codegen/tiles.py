@@ -37,6 +37,7 @@ _CALLS = {
     "erf": "tl.erf",
     "tanh": "tanh",
 }
+_FP8 = frozenset({DType.F8E4M3, DType.F8E5M2})
 _ROUNDED = {"div": "tl.div_rn", "sqrt": "tl.sqrt_rn"}  # Triton has them for f32 alone
 
 
@@ -49,6 +50,10 @@ class Tile:
     dtype: DType
     shape: Shape
     shape_text: str
+
+
+class Unsupported(Exception):
+    """An expression that Triton has no way to say; the text says what to write instead."""
 
 
 class _Text(NamedTuple):
@@ -111,13 +116,30 @@ class TileExpressions:
                 return self._applied(fn, args, dtype)
 
     def _cast(self, dtype: DType, arg: Ewise_) -> _Text:
+        if isinstance(arg, Literal):
+            return _Text(_typed(_converted(arg.value, dtype), dtype), _ATOM)
         source = self._dtype(arg) or DType.F32
         value = self._render(arg, source)
         if source is dtype:
             return value
+        if source is DType.F64 and dtype in _FP8:
+            raise Unsupported(
+                f"Triton has no cast from {source.value} to {dtype.value}; cast to f32 in between"
+            )
+        text = value.text
+        if source is not DType.F32 and not {source, dtype}.isdisjoint(_FP8):
+            text, source = f"tl.cast({text}, tl.float32)", DType.F32  # exact, or beyond fp8 anyway
+        if source.is_float and dtype.is_int:
+            return _Text(self._to_int(text, source, dtype), _ATOM)
         narrows = source.is_float and dtype.is_float and dtype.bits < source.bits
         rounding = ', fp_downcast_rounding="rtne"' if narrows else ""
-        return _Text(f"tl.cast({value.text}, {triton_dtype(dtype)}{rounding})", _ATOM)
+        text = text if source is dtype else f"tl.cast({text}, {triton_dtype(dtype)}{rounding})"
+        return _Text(text, _ATOM)
+
+    def _to_int(self, text: str, source: DType, dtype: DType) -> str:
+        wide = text if source.computes else f"tl.cast({text}, tl.float32)"
+        high = 2 ** (dtype.bits - 1)
+        return self._called("to_int", f"{wide}, {triton_dtype(dtype)}, {-high}, {high - 1}")
 
     def _along_axis(self, op: ReduceOp, text: str, axis: int, dtype: DType) -> str:
         if dtype.is_float and op in _NAN_FUNCTIONS:
@@ -128,6 +150,9 @@ class TileExpressions:
 
     def _applied(self, fn: str, args: tuple[Ewise_, ...], dtype: DType) -> _Text:
         values = [self._render(a, dtype) for a in args]
+        if dtype.is_int and all(isinstance(a, Literal) for a in args):
+            # Python's own integers do not wrap around
+            values = [_Text(f"tl.full((), {v.text}, {triton_dtype(dtype)})", _ATOM) for v in values]
         if fn in _ROUNDED and dtype is DType.F32:
             return _Text(f"{_ROUNDED[fn]}({', '.join(v.text for v in values)})", _ATOM)
         if fn in _INFIX:
@@ -153,3 +178,18 @@ class TileExpressions:
         if isinstance(arg, Literal) and dtype is not DType.F32:
             return f"tl.full((), {value.text}, {triton_dtype(dtype)})"
         return value.text
+
+
+def _converted(value: int | float, dtype: DType) -> int | float | bool:
+    """`cast(dtype, value)` of a number: rounded once, from all its digits."""
+    from loopir.interp.formats import number, rounded
+
+    wide = DType.F64 if isinstance(value, float) else DType.I64
+    return rounded(number(value, wide), dtype).item()
+
+
+def _typed(value: int | float, dtype: DType) -> str:
+    text = number_text(value, dtype)
+    if dtype.computes:
+        return f"tl.full((), {text}, {triton_dtype(dtype)})"
+    return f"tl.cast(tl.full((), {text}, tl.float32), {triton_dtype(dtype)})"
