@@ -27,16 +27,17 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
     (kernel,) = program.kernels
     name = Names(frozenset(HELPERS) | RUNTIME_NAMES | LOCALS).fresh(kernel.name)
     text = kernel_text(collapse_waves(program), 0, name, settings)
+    launcher = launch_text(kernel, text.info, settings)
     source = "".join(
         (
             _header(program, settings, pipeline),
             "import torch\nimport triton\nimport triton.language as tl\n\n\n",
             helper_text(set(text.helpers)),
             "\n".join(text.lines) + "\n\n\n",
-            launch_text(kernel, text.info, settings),
+            launcher.source,
         )
     )
-    return Module(source, (text.info,), settings, program)
+    return Module(source, (text.info,), settings, program, launcher.keywords)
 
 
 def _check_supported(program: Program) -> None:

@@ -46,11 +46,16 @@ from loopir.nodes import (
     Store,
     While,
 )
-from loopir.symbols import Expr, sym
+from loopir.symbols import Expr, imax, names_of, sym
 from loopir.tile_order import decode, fresh_name
 from loopir.walk import Path, defined_names, walk
 
 _MIN_DOT = 16
+
+
+def _count(extent: Expr) -> Expr:
+    """Blocks along an axis: none where its extent is negative."""
+    return extent if extent.is_nonnegative else imax(0, extent)
 
 
 @dataclass(frozen=True)
@@ -146,13 +151,23 @@ class _KernelEmitter(MemoryWriter):
 
     def _grid(self, grid: Grid, path: Path) -> Expr:
         axes, inner, path = _flattened(grid, path)
-        blocks = sympy.Mul(*(a.extent for a in axes))
+        self._check_rectangular(axes)
+        blocks = sympy.Mul(*(_count(a.extent) for a in axes))
         if len(axes) == 1:
             self.write(f"{self.scalar(axes[0].iv)} = {_PROGRAM_ID}")
         else:
             self._decode(axes, inner, path)
         self.statements(inner.body, path)
         return blocks
+
+    def _check_rectangular(self, axes: tuple[GridAxis, ...]) -> None:
+        ivs = {a.iv for a in axes}
+        for axis in axes:
+            if inner := sorted(names_of(axis.extent) & ivs):
+                self.refuse(
+                    f"the extent of {axis.iv} depends on {', '.join(inner)}; launch the largest "
+                    "extent and leave out the rest by a condition"
+                )
 
     def _decode(self, axes: tuple[GridAxis, ...], inner: Grid, path: Path) -> None:
         """The axes of the grid, from the number of the block."""

@@ -1,6 +1,7 @@
 """Writes the `launch()` of an emitted file: checks, sizes, zeroing, the number of blocks, the
 launch itself."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backends.triton_codegen.dtypes import TORCH_NAME
@@ -13,7 +14,7 @@ from backends.triton_codegen.settings import Settings
 from loopir.expr_text import expr_text
 from loopir.nodes import AtMost, Kernel, Param, Zeroed
 from loopir.scope import constants, launch_symbols
-from loopir.symbols import Expr, names_of, sym, try_evaluate
+from loopir.symbols import CeilDiv, Expr, FloorDiv, Mod, names_of, operands, sym, try_evaluate
 from loopir.types import Direction
 
 __all__ = ["LOCALS", "RUNTIME_NAMES", "launch_text"]
@@ -35,11 +36,22 @@ LOCALS = frozenset(
 _MOST_BLOCKS = 2**31
 
 
-def launch_text(kernel: Kernel, info: KernelInfo, settings: Settings) -> str:
+@dataclass(frozen=True)
+class Launcher:
+    """The host side of a file; `keywords`: what `launch()` calls a size that it is given or
+    picks."""
+
+    source: str
+    keywords: Mapping[str, str]
+
+
+def launch_text(kernel: Kernel, info: KernelInfo, settings: Settings) -> Launcher:
     """The host side of the file, `launch()` last."""
     writer = _LaunchWriter(kernel, info, settings)
     lines = "".join(f"{line}\n" for line in writer.lines())
-    return f"{runtime_text(writer.called)}\n\n{lines}"
+    given = {n: writer.scalars.names[n] for n in writer.given}
+    picked = {p.symbol: p.option for p in writer.picked}
+    return Launcher(f"{runtime_text(writer.called)}\n\n{lines}", given | picked)
 
 
 @dataclass(frozen=True)
@@ -73,12 +85,12 @@ class _LaunchWriter:
         self.given = tuple(n for n in unbound if n not in self.measured and n not in chosen)
         self.called = {
             *(["_size"] if self.measured else []),
-            *(["_at_least"] if self.given or self.picked else []),
             *(["_sm_count"] if self.picked else []),
         }
 
     def lines(self) -> list[str]:
         body = [
+            "_check_options(num_warps, num_stages)",
             *self._sizes(),
             *self._checks(),
             *self._picks(),
@@ -138,11 +150,19 @@ class _LaunchWriter:
         }
         tail = f" = {', '.join(fixed.values())}"
         head = [", ".join(fixed) + tail] if fixed else []
-        return [*head, *(self._binding(n) for n in names if n not in self.scalars.constants)]
+        rest = [n for n in names if n not in self.scalars.constants]
+        return [*head, *(line for n in rest for line in self._binding(n))]
 
-    def _binding(self, name: str) -> str:
+    def _binding(self, name: str) -> list[str]:
         expr = next(b.expr for b in self.kernel.where if b.name == name)
-        return f"{self.scalars.names[name]} = {self.scalars.text(expr)}"
+        return [*self._divisors(expr), f"{self.scalars.names[name]} = {self.scalars.text(expr)}"]
+
+    def _divisors(self, expr: Expr) -> list[str]:
+        """A check that each divisor is positive which the launch decides."""
+        found = {operands(d)[1] for d in expr.atoms(FloorDiv, Mod, CeilDiv)}
+        open_ones = [d for d in found if try_evaluate(d, self.scalars.constants) is None]
+        texts = sorted((expr_text(d), self.scalars.text(d)) for d in open_ones)
+        return [f'_at_least(1, "{text}", {value})' for text, value in texts]
 
     def _needed(self) -> list[str]:
         """`where` names that shapes, arguments, bounds and the block count use, with what those are
@@ -224,6 +244,7 @@ class _LaunchWriter:
         arguments = [self._argument(a) for a in self.info.args]
         late = [n for n in self._late() if n not in self._block_names()]
         return [
+            *self._divisors(self.info.blocks),
             f"blocks = {self.scalars.text(self.info.blocks)}",
             *self._block_limit(),
             "with torch.cuda.device(device):  # on the CPU (-1) this does nothing",

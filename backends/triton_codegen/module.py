@@ -1,7 +1,8 @@
 """What `emit` returns: the source of a standalone file, and what a launcher or compiler must know
 of its kernels."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from backends.triton_codegen.settings import Settings
@@ -49,9 +50,10 @@ class KernelInfo:
 @dataclass(frozen=True)
 class Module:
     """A standalone Python file, as text: `@triton.jit` functions and `launch()`. Needs torch and
-    triton only."""
+    triton only. `keywords`: what `launch()` calls a size that it picks or that no tensor shows."""
 
     source: str
     kernels: tuple[KernelInfo, ...]
     settings: Settings
     program: Program
+    keywords: Mapping[str, str] = field(default_factory=dict)

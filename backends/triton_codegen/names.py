@@ -13,6 +13,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FILE_NAMES = frozenset({"torch", "triton", "tl", "launch"})
 
 
+#: keywords of a launch, which an argument of the kernel would hide
+LAUNCH_OPTIONS = frozenset({"num_warps", "num_stages", "num_ctas", "enable_fp_fusion"})
+
+
 class Names:
     """Gives out names of one scope, each once, in the order asked."""
 

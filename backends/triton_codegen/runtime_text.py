@@ -24,6 +24,10 @@ def _check(name, tensor, dtype, shape, text, contiguous):
     """Type, shape and layout of one tensor; returns its strides."""
     if not isinstance(tensor, torch.Tensor):
         _fail(name, "a torch.Tensor", type(tensor).__name__)
+    if tensor.layout is not torch.strided:
+        _fail(name, "a dense tensor", tensor.layout)
+    if tensor.is_neg() or tensor.is_conj():
+        _fail(name, "a tensor of its own values (resolve_neg() makes one)", "a negated view")
     if tensor.dtype is not dtype:
         _fail(name, f"dtype {dtype}", tensor.dtype)
     if tensor.shape != shape:
@@ -80,7 +84,16 @@ _AT_LEAST = """\
 def _at_least(least, name, value):
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         _fail(name, f"an int of at least {least}", repr(value))
+    if value >= 2**63:
+        _fail(name, "an int of 63 bits at most", value)
     return value
+
+
+def _check_options(num_warps, num_stages):
+    if num_warps not in (1, 2, 4, 8, 16, 32):
+        _fail("num_warps", "one of 1, 2, 4, 8, 16, 32", repr(num_warps))
+    if num_stages not in range(1, 17):
+        _fail("num_stages", "1 to 16", repr(num_stages))
 """
 
 _SM_COUNT = '''\
@@ -126,9 +139,9 @@ FUNCTIONS = {
 }
 
 #: names that the text above defines at the top level of a file
-RUNTIME_NAMES = frozenset({*FUNCTIONS, "_SMS", "_kernels"})
+RUNTIME_NAMES = frozenset({*FUNCTIONS, "_SMS", "_check_options", "_kernels"})
 
-_ALWAYS = frozenset({"_fail", "_check", "_device", "_storage", "_span", "_run"})
+_ALWAYS = frozenset({"_fail", "_check", "_device", "_storage", "_span", "_at_least", "_run"})
 
 
 def runtime_text(called: set[str]) -> str:

@@ -8,7 +8,7 @@ from backends.triton_codegen.flow import exchanged_buffers
 from backends.triton_codegen.helpers import HELPERS
 from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.module import ArgKind, KernelArg
-from backends.triton_codegen.names import Names
+from backends.triton_codegen.names import LAUNCH_OPTIONS, Names
 from backends.triton_codegen.scalars import Scalars, Side
 from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.tiles import Tile
@@ -31,7 +31,7 @@ class KernelWriter:
     def __init__(self, program: Program, index: int, name: str, settings: Settings):
         self.program, self.index, self.name, self.settings = program, index, name, settings
         self.kernel: Kernel = program.kernels[index]
-        self.names = Names(frozenset(HELPERS))
+        self.names = Names(frozenset(HELPERS) | LAUNCH_OPTIONS)
         self.helpers: set[str] = set()
         self.lines: list[str] = []
         self.depth = 1

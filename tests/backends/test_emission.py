@@ -171,6 +171,17 @@ REFUSED = {
         edited(GEMM, ("    store C", "    wave w in 0 .. 2 {\n ewise acc = -acc\n }\n    store C")),
         "acc passes from each wave to the next",
     ),
+    "ragged grid": (
+        edited(
+            GEMM,
+            (
+                "  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {\n",
+                "  grid (ti) in [3] {\n  grid (tj) in [ti + 1] {\n",
+            ),
+            ("acc masked\n", "acc masked\n  }\n"),
+        ),
+        "the extent of tj depends on ti",
+    ),
     "workspace": ("workspace part: f32[4, 32, 32]\n\n" + GEMM, "workspaces are not emitted yet"),
     "two kernels": (GEMM + "\n" + GEMM.replace("@gemm", "@other"), "a program of 2 kernels"),
     "atomic multiply": (

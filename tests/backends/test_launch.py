@@ -15,6 +15,7 @@ from loopir.parser import parse
 from passes.stream_k import StreamKPass
 from tests.support import kernels
 from tests.support.numerics import check_product, guarded, integers, laid_out, normal
+from tests.support.texts import edited
 
 M, N, K = 40, 24, 48
 BIG = torch.zeros(4 * M * K)
@@ -334,3 +335,95 @@ def test_kernel_may_have_the_name_of_a_variable_of_the_launcher(name: str):
     program = gemm(20, 20, 30, "f16", tile=(16, 16, 16), name=name)
     compile(program, "interpret")(a, b, c.tensor)
     check_product(c, a, b)
+
+
+SQUARES = """\
+kernel @{kernel}(A: f32[{size}], out {out}: f32[{size}]) {{
+  grid (g) in [ceildiv({size}, 16)] {{
+    alloc a: register f32[16]
+    load a, A[g * 16 +: 16] masked
+    ewise a = a * a
+    store {out}[g * 16 +: 16], a masked
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("out", ["num_warps", "num_stages", "enable_fp_fusion", "units", "grid"])
+@pytest.mark.parametrize("size", ["N", "num_warps", "num_stages", "blocks"])
+def test_parameters_and_sizes_may_have_the_names_of_launch_options(out: str, size: str):
+    if out == size:
+        pytest.skip("one name for two things is no program")
+    kernel = compile(parse(SQUARES.format(kernel="k", out=out, size=size)), "interpret")
+    a, c = normal((20,), torch.float32, 1), guarded((20,))
+    kernel(a, c.tensor)
+    assert c.tensor.equal(a * a)
+
+
+OPEN_DIVISOR = edited(
+    SQUARES.format(kernel="k", out="C", size="N"),
+    ("f32[N]) {", "f32[N])\n    where Q = N // D {"),
+    ("ceildiv(N, 16)", "Q"),
+)
+
+
+@pytest.mark.parametrize(
+    ("d", "text"), [(0, "D: expected an int of at least 1"), (2**70, "63 bits")]
+)
+def test_divisor_and_size_out_of_range_are_named(d: int, text: str):
+    kernel = compile(parse(OPEN_DIVISOR), "interpret")
+    a, c = normal((32,), torch.float32, 1), guarded((32,))
+    with pytest.raises(ValueError, match=text):
+        kernel(a, c.tensor, D=d)
+    kernel(a, c.tensor, D=16)
+    assert c.tensor.equal(a * a)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("num_warps", 3), ("num_warps", "x"), ("num_stages", 0)]
+)
+def test_launch_options_are_checked_on_the_cpu_too(option: str, value: object):
+    kernel = compile(parse(SQUARES.format(kernel="k", out="C", size="N")), "interpret")
+    with pytest.raises(ValueError, match=f"{option}: expected"):
+        kernel(torch.ones(4), torch.ones(4), **{option: value})
+
+
+def test_tensors_that_are_not_what_their_memory_says_are_refused():
+    kernel = compile(parse(SQUARES.format(kernel="k", out="C", size="N")), "interpret")
+    for bad, text in (
+        (torch._neg_view(torch.ones(4)), "A: expected a tensor of its own values"),
+        (torch.ones(4).to_sparse(), "A: expected a dense tensor"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            kernel(bad, torch.ones(4))
+
+
+def test_output_that_shares_its_last_element_or_comes_first_is_refused():
+    memory = torch.ones(40)
+    swapped = "kernel @k(out C: f32[N], A: f32[N]) {"
+    first = edited(
+        SQUARES.format(kernel="k", out="C", size="N"),
+        ("kernel @k(A: f32[N], out C: f32[N]) {", swapped),
+    )
+    kernel = compile(parse(first), "interpret")
+    with pytest.raises(ValueError, match="A: expected memory of its own, got bytes shared with C"):
+        kernel(memory[:20], memory[19:39])
+    kernel(memory[:20], memory[20:])
+
+
+def test_negative_extents_run_no_block():
+    text = edited(
+        SQUARES.format(kernel="k", out="C", size="N"),
+        ("grid (g) in [ceildiv(N, 16)]", "grid (g, h) in [N - 35, N - 33]"),
+    )
+    c = guarded((32,))
+    compile(parse(text), "interpret")(torch.ones(32), c.tensor)
+    assert c.tensor.isnan().all()
+
+
+def test_output_that_wants_a_gradient_is_written():
+    program = StreamKPass(units=5).apply(gemm(20, 30, 40, "f16", tile=(16, 16, 16)))
+    a, b = integers((20, 40), torch.float16, 1), integers((40, 30), torch.float16, 2)
+    c = torch.full((20, 30), 7.0, requires_grad=True)
+    compile(program, "interpret")(a, b, c)
+    assert c.detach().equal(a.float() @ b.float())
