@@ -5,11 +5,8 @@ read or written included; 3 a bug of ours, with a reproducer.
 """
 
 import argparse
-import contextlib
-import os
 import shlex
 import sys
-import traceback
 from pathlib import Path
 
 from backends.triton_codegen.artifacts import compile_all
@@ -18,55 +15,40 @@ from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.targets import Mode, Target, parse_target
 from backends.triton_codegen.trial import Trial, UsageError
 from loopir import __version__
-from loopir.errors import CodegenError, LoopIRError, ParseError, PipelineError
+from loopir.errors import CodegenError, LoopIRError, PipelineError
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.scope import resized
+from passes.cli import DONE, REFUSED, USAGE, complain, decoded, read_input, report_bug, run_tool
 from passes.pipeline import PassPipeline, parse_pipeline
 
-DONE, REFUSED, USAGE, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+TOOL = "loopir-triton"
 _AHEAD = "cuda:80,cuda:90,cuda:100,hip:gfx942"
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the tool with `argv`, by default the process's own; the exit code."""
-    argv = sys.argv[1:] if argv is None else argv
-    try:
-        code = _run(argv)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        _drop_output()
-        return BROKEN_PIPE
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except OSError as error:
-        print(
-            f"loopir-triton: error: {error.filename or 'output'}: {error.strerror}", file=sys.stderr
-        )
-        return USAGE
+    given = sys.argv[1:] if argv is None else argv
+    return run_tool(TOOL, lambda: _run(given))
 
 
 def _run(argv: list[str]) -> int:
     parser = _argument_parser()
+    args = parser.parse_args(argv)
+    _check_usage(parser, args)
+    data = read_input(parser, args.file)
     try:
-        args = parser.parse_args(argv)
-        _check_usage(parser, args)
-        data = _read(parser, args.file)
-    except SystemExit as stop:  # argparse has printed what is wrong
-        return int(stop.code or DONE)
-    try:
-        return args.action(args, parse(_decode(data)))
+        return args.action(args, parse(decoded(data)))
     except UsageError as error:
-        print(f"loopir-triton: error: {error}", file=sys.stderr)
+        complain(f"{TOOL}: error: {error}")
         return USAGE
     except LoopIRError as error:
-        print(f"{args.file}: {error}", file=sys.stderr)
+        complain(f"{args.file}: {error}")
         return REFUSED
     except OSError:
         raise
     except Exception as error:
-        return _report_bug(argv, data, error)
+        return report_bug(TOOL, shlex.join(argv), data, error)
 
 
 # --- arguments
@@ -74,7 +56,7 @@ def _run(argv: list[str]) -> int:
 
 def _argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="loopir-triton",
+        prog=TOOL,
         allow_abbrev=False,
         description="Triton source for programs of the loop-nest IR.",
         epilog="exit codes: 0 done; 1 refused, or not a valid program; 2 usage; 3 a bug of ours",
@@ -157,25 +139,6 @@ def _size(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _read(parser: argparse.ArgumentParser, file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        parser.error(f"cannot read {file}: {error.strerror}")
-    except ValueError as error:
-        parser.error(f"cannot read {file!r}: {error}")
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start]
-        column = error.start - before.rfind(b"\n")
-        message = f"byte 0x{data[error.start]:02x} is not UTF-8 text"
-        raise ParseError(message, before.count(b"\n") + 1, column) from None
-
-
 # --- commands
 
 
@@ -199,7 +162,7 @@ def _compile(args: argparse.Namespace, program: Program) -> int:
     report, refusals = compile_all(module, args.targets, folder)
     print(report)
     for text in refusals:
-        print(f"{args.file}: {text}", file=sys.stderr)
+        complain(f"{args.file}: {text}")
     return REFUSED if refusals else DONE
 
 
@@ -209,28 +172,6 @@ def _execute(args: argparse.Namespace, program: Program) -> int:
     report, is_equal = trial.compare(resized(program, args.sizes), args.passes)
     print(report)
     return DONE if is_equal else REFUSED
-
-
-# --- endings
-
-
-def _report_bug(argv: list[str], data: bytes, error: Exception) -> int:
-    """Print a reproducer in place of a traceback; the exit code."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}"
-    sys.stderr.write(
-        f"loopir-triton: this is a bug of ours, please report it with all of this text.\n"
-        f"{type(error).__name__}: {error}\nat {where}\n\n"
-        f"# reproducer: loopir-triton {shlex.join(argv)} (loopir {__version__})\n"
-        f"{data.decode('utf-8', 'backslashreplace')}"
-    )
-    return BUG
-
-
-def _drop_output() -> None:
-    """Point standard output at nothing, so that the last flush does not fail again."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from backends.triton_codegen import tool, trial
-from backends.triton_codegen.tool import BUG, DONE, REFUSED, USAGE, main
+from backends.triton_codegen.tool import main
+from passes.cli import BUG, DONE, REFUSED, USAGE
 from tests.support import kernels
 from tests.support.texts import GEMM, edited
 
