@@ -16,7 +16,12 @@ from backends.triton_codegen.scalars import Scalars
 from loopir.bounds import Env, is_nonnegative
 from loopir.expr_text import expr_text
 from loopir.nodes import Access, Param, TileAxis, Workspace
-from loopir.ranges import access_facts, axis_is_in_bounds, index_is_below, index_is_nonnegative
+from loopir.ranges import (
+    access_facts,
+    axis_is_in_bounds,
+    index_is_below,
+    index_is_nonnegative,
+)
 from loopir.symbols import Expr, evaluate, names_of
 
 
@@ -114,9 +119,10 @@ class AccessWriter:
         return " + ".join(terms)
 
     def _mask(self, texts: list[str]) -> str:
-        if not self.access.masked:
-            return ""
-        terms = [t for axis in self.access.axes for t in self._axis_compare(axis)]
+        """What must hold of an element. An access without a mask gets what cannot be shown, too: in
+        a right program it holds, and no kernel leaves its buffers."""
+        limited = self.access.axes if self.access.masked else ()
+        terms = [t for axis in limited for t in self._axis_compare(axis)]
         for dim, text in enumerate(texts):
             terms += self._index_compares(dim, text)
         return " & ".join(dict.fromkeys(terms))

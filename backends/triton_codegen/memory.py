@@ -33,8 +33,10 @@ class MemoryWriter(KernelWriter):
     def let_element(self, let: Let) -> None:
         assert isinstance(let.expr, ElementRead)
         self.write_ir(let)
-        pointer = self._element(let.expr)
-        self.write(f"{self.scalar(let.name)} = tl.cast(tl.load({pointer}), tl.int64)")
+        place = self._place(Access(let.expr.buffer, let.expr.index, ()))
+        guard = f", mask={place.mask}, other=0" if place.mask else ""
+        load = f"tl.load({place.pointer}{guard})"
+        self.write(f"{self.scalar(let.name)} = tl.cast({load}, tl.int64)")
         self.definitions = after_assignment(self.definitions, let.name, None)
 
     def _element(self, read: ElementRead) -> str:

@@ -23,6 +23,7 @@ from passes.cli import DONE, REFUSED, USAGE, complain, decoded, read_input, repo
 from passes.pipeline import PassPipeline, parse_pipeline
 
 TOOL = "loopir-triton"
+_MOST = 2**63
 _AHEAD = "cuda:80,cuda:90,cuda:100,hip:gfx942"
 
 
@@ -115,6 +116,7 @@ def _check_usage(parser: argparse.ArgumentParser, args: argparse.Namespace) -> N
         args.settings = Settings(num_warps=args.num_warps, num_stages=args.num_stages)
         args.passes = parse_pipeline(args.pipeline)
         args.targets = _targets(args)
+        _check_numbers(args)
         args.sizes = dict(_size(text) for text in getattr(args, "size", []))
     except PipelineError as error:
         parser.error(f"--pipeline: {error}")
@@ -122,9 +124,18 @@ def _check_usage(parser: argparse.ArgumentParser, args: argparse.Namespace) -> N
         parser.error(str(error))
 
 
+def _check_numbers(args: argparse.Namespace) -> None:
+    if getattr(args, "output", None) == "":
+        raise ValueError("-o: a name is missing")
+    if (units := getattr(args, "units", None)) is not None and not 1 <= units < _MOST:
+        raise ValueError(f"--units: 1 or more, not {units}")
+    if not 0 <= getattr(args, "seed", 0) < 2**32:
+        raise ValueError(f"--seed: 0 to 2**32 - 1, not {args.seed}")
+
+
 def _targets(args: argparse.Namespace) -> list[Target]:
     text = getattr(args, "target", None)
-    found = [parse_target(name) for name in text.split(",")] if text else []
+    found = [parse_target(name) for name in text.split(",")] if text is not None else []
     wanted = (Mode.AHEAD,) if args.action is _compile else (Mode.INTERPRET, Mode.JIT)
     for target in found:
         if target.mode not in wanted:
@@ -134,8 +145,8 @@ def _targets(args: argparse.Namespace) -> list[Target]:
 
 def _size(text: str) -> tuple[str, int]:
     name, sign, number = text.partition("=")
-    if not sign or not name.isidentifier() or not number.isdecimal():
-        raise ValueError(f"--size: NAME=N with N >= 0, not {text}")
+    if not sign or not name.isidentifier() or not number.isdecimal() or int(number) >= _MOST:
+        raise ValueError(f"--size: NAME=N with 0 <= N < 2**63, not {text}")
     return name, int(number)
 
 

@@ -5,19 +5,21 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from backends.triton_codegen.compile import CompiledKernel, compile
 from backends.triton_codegen.dtypes import TORCH_NAME
 from backends.triton_codegen.settings import Settings
-from loopir.nodes import AtMost, ElementRead, Let, Param, Program
-from loopir.scope import constants, launch_symbols
+from loopir.nodes import AtMost, ElementRead, Grid1D, Kernel, Let, Param, Program
+from loopir.scope import constants
 from loopir.symbols import names_of, try_evaluate
 from loopir.types import Direction, DType
 from loopir.walk import walk
 from passes.pipeline import PassPipeline
 
 _LARGEST_INTEGER = 3
+_MOST_BYTES = 2**36
 
 
 class UsageError(Exception):
@@ -45,11 +47,10 @@ class Trial:
         UsageError: a size is missing. LoopIRError: a pass refuses, or the backend.
         """
         changed = pipeline.run(program)
-        reference, seconds = self._outputs(program, {})
+        reference, seconds = self._outputs(program)
         if not pipeline.passes:
             return _summary("program", reference, seconds), True
-        options = {"units": self.units} if self.units is not None and _picks_units(changed) else {}
-        outputs, changed_seconds = self._outputs(changed, options)
+        outputs, changed_seconds = self._outputs(changed)
         lines = [
             _summary("before", reference, seconds),
             _summary("after", outputs, changed_seconds),
@@ -58,14 +59,15 @@ class Trial:
         is_equal = all(exact or (close and not self.integer) for _, exact, close in agreements)
         return "\n".join([*lines, *(text for text, _, _ in agreements)]), is_equal
 
-    def _outputs(self, program: Program, options: dict[str, int]) -> tuple[dict[str, Any], float]:
+    def _outputs(self, program: Program) -> tuple[dict[str, Any], float]:
         kernel = compile(program, self.target, settings=self.settings)
         assert isinstance(kernel, CompiledKernel)
+        self._check_machine(program, kernel.target.text)
         tensors = {
             p.name: self._tensor(program, p, kernel.target.text) for p in program.kernels[0].params
         }
         start = time.perf_counter()
-        kernel(*tensors.values(), **options, **self._open_sizes(program))
+        kernel(*tensors.values(), **self._options(program, kernel.module.keywords))
         outputs = {
             p.name: tensors[p.name].cpu()
             for p in program.kernels[0].params
@@ -73,13 +75,25 @@ class Trial:
         }
         return outputs, time.perf_counter() - start
 
-    def _open_sizes(self, program: Program) -> dict[str, int]:
-        """Launch symbols that no tensor's shape shows."""
+    def _check_machine(self, program: Program, target: str) -> None:
+        import torch
+
+        if target == "jit" and not torch.cuda.is_available():
+            raise UsageError("--target jit: there is no GPU here that torch can use")
+        params = program.kernels[0].params
+        total = sum(prod(self._shape(program, p)) * p.dtype.bytes for p in params)
+        if total > _MOST_BYTES:
+            raise UsageError(f"the tensors need {total:,} bytes; run takes {_MOST_BYTES:,} at most")
+
+    def _options(self, program: Program, keywords: Mapping[str, str]) -> dict[str, int]:
+        """Sizes that no tensor's shape shows, and the blocks that the launcher may pick."""
         kernel = program.kernels[0]
-        shown = {str(e) for p in kernel.params for e in p.shape}
         picked = {r.name for r in kernel.requires if isinstance(r, AtMost)}
-        wanted = [n for n in launch_symbols(kernel) if n not in shown | picked]
-        return {name: self._size(name) for name in wanted}
+        options = {word: self._size(n) for n, word in keywords.items() if n not in picked}
+        blocks = _block_symbol(kernel)
+        if self.units is not None and blocks in picked:
+            options[keywords[blocks]] = self.units
+        return options
 
     def _size(self, name: str) -> int:
         if name not in self.sizes:
@@ -135,8 +149,10 @@ def _index_buffers(program: Program) -> set[str]:
     return {let.expr.buffer for let in lets if isinstance(let.expr, ElementRead)}
 
 
-def _picks_units(program: Program) -> bool:
-    return any(isinstance(r, AtMost) and r.name == "UNITS" for r in program.kernels[0].requires)
+def _block_symbol(kernel: Kernel) -> str | None:
+    """The symbol that counts the blocks of a persistent kernel, where it is one."""
+    root = kernel.body[0]
+    return str(root.extent) if isinstance(root, Grid1D) and root.extent.is_Symbol else None
 
 
 def _summary(title: str, outputs: Mapping[str, Any], seconds: float) -> str:

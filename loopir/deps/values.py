@@ -95,7 +95,7 @@ class _Scan:
                 return self.sequence((_reads(stmt, path), _either(*blocks)))
             case While(_, body):
                 turn = self.sequence((_reads(stmt, path), self.body(body, (*path, "body"))))
-                return self.loop(turn, path, runs=False)
+                return _read_last(self.loop(turn, path, runs=False), _reads(stmt, path))
             case For(_, _, _, _, body):
                 turn = self.sequence((_writes(stmt, path), self.body(body, (*path, "body"))))
                 loop = self.loop(turn, path, self.surely_runs(stmt))
@@ -145,6 +145,12 @@ def _writes(stmt: Stmt, path: Path) -> _Flows:
         name: _Flow(first_writes=at, last_writes=at, overwrites=True, is_born=name in made)
         for name in _values_written(stmt)
     }
+
+
+def _read_last(loop: _Flows, condition: _Flows) -> _Flows:
+    """A `while`, which reads its condition behind its last turn too."""
+    reads = {n: loop[n].last_reads | flow.last_reads for n, flow in condition.items()}
+    return {**loop, **{n: replace(loop[n], last_reads=at) for n, at in reads.items()}}
 
 
 def _combined(reads: _Flows, writes: _Flows) -> _Flows:

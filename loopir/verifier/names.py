@@ -42,8 +42,8 @@ def _is_name(name: str) -> bool:
 def _unmade(ctx: Context, site: Site) -> set[str]:
     """Axis names and launch symbols, less the names that the short form of an access hides."""
     access = access_of(site.stmt)
-    is_spelled = access is not None and not is_rectangular(access)
-    axes = {a.name for a in access.axes} if is_spelled else set()
+    spelled = access.axes if access and not is_rectangular(access) else ()
+    axes = {a.name for a in spelled}
     return axes | {n for n in scalars_read(site.stmt) if not ctx.is_made(n)}
 
 

@@ -427,3 +427,20 @@ def test_output_that_wants_a_gradient_is_written():
     c = torch.full((20, 30), 7.0, requires_grad=True)
     compile(program, "interpret")(a, b, c)
     assert c.detach().equal(a.float() @ b.float())
+
+
+def test_no_access_leaves_its_buffer_even_where_the_program_says_so():
+    text = """\
+kernel @far(A: f32[N], order: i32[4], out C: f32[32]) where N = 32 {
+  grid (g) in [2] {
+    let u = order[g * 100000000]
+    alloc a: register f32[16]
+    load a, A[g * 100000000 + u +: 16]
+    store C[g * 16 +: 16], a
+  }
+}
+"""
+    a, c = torch.arange(32.0), guarded((32,))
+    compile(parse(text), "interpret")(a, torch.zeros(4, dtype=torch.int32), c.tensor)
+    assert c.tensor.equal(torch.cat([a[:16], torch.zeros(16)]))
+    c.check_guards()

@@ -4,6 +4,8 @@ import ast
 import io
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -221,3 +223,49 @@ def test_size_option_rebinds_a_constant(tmp_path, capsys):
         reports.append(re.findall(r"C [0-9a-f]+|C: equal", capsys.readouterr().out))
     assert reports[0] == reports[1]
     assert reports[0][-1] == "C: equal"
+
+
+OPEN = edited(GEMM, (" M = 96,", ""))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--size", "M=8", "--units", "0"], "--units: 1 or more"),
+        (["--size", "M=8", "--seed", "99999999999999"], "--seed: 0 to"),
+        (["--size", "M=9999999999999999999999"], "--size: NAME=N"),
+        (["--size", "M=99999999999"], "the tensors need"),
+        (["--size", "M=8", "--target", "jit"], "there is no GPU here"),
+        (["--size", "M=8", "--target", ""], "unknown target"),
+    ],
+)
+def test_run_names_the_option_that_cannot_be(options, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    path = tmp_path / "open.lir"
+    path.write_text(OPEN)
+    assert main(["run", str(path), *options]) == USAGE
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["emit", "-o", ""], ["compile", "--target", ""]])
+def test_empty_names_are_usage_errors(command, tmp_path):
+    path = tmp_path / "gemm.lir"
+    path.write_text(GEMM)
+    assert main([command[0], str(path), *command[1:]]) == USAGE
+
+
+@pytest.mark.parametrize("name", ["units", "device"])
+def test_run_takes_parameters_called_like_its_options(name: str, tmp_path, capsys):
+    path = tmp_path / "gemm.lir"
+    path.write_text(OPEN.replace("out C", f"out {name}").replace("store C", f"store {name}"))
+    arguments = ["-p", "stream-k{launch-constants=true}", "--size", "M=40", "--integer"]
+    assert main(["run", str(path), *arguments, "--units", "3"]) == DONE
+    assert f"{name}: equal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_closed_streams_are_usage_errors(closed: str):
+    command = f"{sys.executable} -m backends.triton_codegen.tool emit - {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, input=GEMM)
+    assert done.returncode == USAGE, done.stderr
+    assert "Traceback" not in done.stderr

@@ -12,6 +12,7 @@ from typing import ClassVar
 import pytest
 
 from loopir import __version__
+from loopir.deps import dependences, to_dot
 from loopir.nodes import Program
 from loopir.parser import parse, parse_many
 from loopir.printer import to_text
@@ -23,6 +24,7 @@ from tests.support.texts import GEMM, MAX_ROWS, edited
 
 SECOND = edited(GEMM, ("@gemm", "@second"))
 ORDERED = edited(GEMM, ("ceildiv(N, BN)] {", "ceildiv(N, BN)] order grouped(8) {"))
+SECOND_ORDERED = edited(ORDERED, ("@gemm", "@second"))
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,24 @@ def test_several_programs_stay_apart(tool):
 def test_the_output_is_an_input_that_means_the_same(tool):
     once = tool("-", "-p", "tile-order", "--explain").out
     assert parse_many(tool("-", stdin=once).out) == parse_many(once)
+
+
+def test_deps_print_a_graph_of_each_kernel_in_place_of_the_program(tool):
+    result = tool("-", "-p", "tile-order", "--deps=dot", stdin=f"{GEMM}# -----\n{SECOND}")
+    graphs = [to_dot(dependences(parse(text).kernels[0])) for text in (ORDERED, SECOND_ORDERED)]
+    head = f"# loopir {__version__} -p tile-order\n"
+    assert result == Result(0, f"{head}{graphs[0]}# -----\n{head}{graphs[1]}", "")
+
+
+def test_deps_are_those_of_the_result(tool):
+    text = tool("-", "-p", "stream-k{units=5}", "--deps", "dot").out
+    assert '-> s21 [label="raw C (carried by grid1d (unit))", style=solid];' in text
+
+
+def test_deps_in_another_form_are_usage(tool):
+    result = tool("-", "--deps=svg")
+    assert result.code == 2
+    assert "--deps: invalid choice: 'svg'" in result.err
 
 
 # --- reports ---

@@ -278,6 +278,11 @@ PLACES = (
            (("C: f32[M, N]", "C: f32[M, M, N]"),
             before(FILL, "    let v = order[ti]\n    let u = v + 1\n"),
             stored("C[m // u, m % u, n] over (m = ti * BM +: BM, n = tj * BN +: BN)"))),
+    Attack("rows split by a width that changes between its two uses", "SK10",
+           (("C: f32[M, N]", "C: f32[M, M, N]"),
+            before(FILL, "    let c = 1\n    let u = c + 3\n    while c < 2 {\n"
+                         "      set c = c + 1\n    }\n    let v = c\n"),
+            stored("C[m // u, m % v, n] over (m = ti * BM +: BM, n = tj * BN +: BN)"))),
     accepted("rows as quotient and remainder", ("C: f32[M, N]", "C: f32[3, 4, N]"),
              stored("C[m // 4, m % 4, n] over (m = ti * BM +: BM, n = tj * BN +: BN)")),
     Attack("too few quotients", "SK07",
