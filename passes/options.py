@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NONE = "none"
 _PLAIN = re.compile(r"[A-Za-z0-9_.:/+-]+")
+_LARGEST = 2**63 - 1
 _INTEGER = re.compile(r"-?[0-9]+")
 _UNIONS = (types.UnionType, typing.Union)
 
@@ -97,6 +98,8 @@ def check_options(p: "Pass") -> None:
             object.__setattr__(p, o.field, read_value(o, value))
         elif type(value) is not o.type:
             raise TypeError(f"{p.name}: option '{o.key}' wants {o.expected}, not {value!r}")
+        elif isinstance(value, int) and abs(value) > _LARGEST:
+            raise ValueError(f"{p.name}: option '{o.key}' wants {o.expected} of 63 bits")
 
 
 def pass_text(p: "Pass") -> str:
@@ -136,7 +139,7 @@ def read_value(o: Option, text: str) -> Any:
 
 
 def _read_int(text: str) -> int:
-    if not _INTEGER.fullmatch(text):
+    if not _INTEGER.fullmatch(text) or abs(int(text)) > _LARGEST:
         raise ValueError(text)
     return int(text)
 

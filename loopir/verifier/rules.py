@@ -55,4 +55,5 @@ RULES: dict[str, Rule] = {
     "V37": Rule("a reduce is one panel loop", reduction.reductions_are_one_panel_loop),
     "V38": Rule("accumulators are ready before a reduce", reduction.accumulators_are_ready),
     "V39": Rule("accumulators change as labelled", reduction.accumulators_change_by_their_operator),
+    "V40": Rule("a program is what its text says", lambda _: ()),  # of a whole program: readable.py
 }

@@ -49,12 +49,15 @@ class Demanding(Pass):
     flag: bool = True
 
 
+INT63 = st.integers(-(2**63) + 1, 2**63 - 1)
+
+
 LOCAL = {cls.name: cls for cls in (Sample, Demanding)}
 
 SAMPLES = st.builds(
     Sample,
-    count=st.none() | st.integers(),
-    width=st.integers(),
+    count=st.none() | INT63,
+    width=INT63,
     level=st.sampled_from(Level),
     mode=st.sampled_from(Mode),
     other_mode=st.none() | st.sampled_from(Mode),
@@ -229,3 +232,11 @@ def test_a_value_without_key_that_two_options_have_is_a_type_error():
 
     with pytest.raises(TypeError, match=r"Unclear\.first: its values need the key"):
         options_of(Unclear)
+
+
+@pytest.mark.parametrize("units", [2**63, -(2**63)])
+def test_an_integer_beyond_63_bits_is_refused(units: int):
+    with pytest.raises(ValueError, match="of 63 bits"):
+        Sample(count=units)
+    with pytest.raises(PipelineError, match="wants an integer"):
+        parse_passes(f"sample{{count={units}}}", LOCAL)
