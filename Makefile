@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
+# Triton compiles nothing where this is set
+unexport TRITON_INTERPRET
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long test-gpu check format bench bench-compile clean
 
@@ -27,6 +30,7 @@ test-long: $(VENV)/.ready ## the tests at their full counts
 	$(BIN)/python -m pytest -n $(JOBS) -q --long
 
 test-gpu: ## the tests marked gpu, with the python3 of a machine that has one
+	$(PYTHON) -c "import torch; assert torch.cuda.is_available(), 'no GPU that torch can use'"
 	$(PYTHON) -m pytest -q -m gpu -p no:benchmark tests
 
 check: $(VENV)/.ready ## format, lint, types, layers

@@ -44,6 +44,9 @@ class Arm:
 
 def main(argv: list[str] | None = None) -> int:
     options = _options(argv)
+    if not torch.cuda.is_available():
+        print("benchmarks.gemm: there is no GPU that torch can use", file=sys.stderr)
+        return 2
     rows = [row for shape in options.shapes for row in measure(shape, options.rounds)]
     header = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     header |= {"triton": triton.__version__, "commit": options.commit}

@@ -4,9 +4,10 @@ trusts its plan."""
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from loopir.errors import NotApplicable
+from loopir.errors import InternalError, NotApplicable, VerifyError
 from loopir.nodes import Program
-from loopir.printer import excerpt
+from loopir.printer import excerpt, to_text
+from loopir.verifier import verify
 from loopir.walk import Path
 from passes.options import check_options, pass_text
 
@@ -70,7 +71,7 @@ Verdict: TypeAlias = Applicable | Refused
 @dataclass(frozen=True)
 class Pass:
     """Base of every pass. A subclass sets `name` and writes `match` and `rewrite`; its fields are
-    its options."""
+    its options. The verifier stands before `match` and behind `rewrite`, so both may trust it."""
 
     name: ClassVar[str]
 
@@ -79,7 +80,7 @@ class Pass:
         check_options(self)
 
     def match(self, program: Program) -> Any | tuple[Refusal, ...]:
-        """A plan, or a non-empty tuple with every criterion that failed."""
+        """A plan, of any type but tuple, or a non-empty tuple with every criterion that failed."""
         raise NotImplementedError
 
     def rewrite(self, program: Program, plan: Any) -> Program:
@@ -90,19 +91,31 @@ class Pass:
         return ()
 
     def can_be_applied(self, program: Program) -> Verdict:
-        """Check all criteria; never raises on a verified program."""
+        """Check all criteria. VerifyError: `program` breaks a rule of the IR."""
+        verify(program)
         found = self.match(program)
-        if isinstance(found, tuple):
-            return Refused(str(self), program, found)
-        return Applicable(found)
+        if not isinstance(found, tuple):
+            return Applicable(found)
+        if not found or not all(isinstance(reason, Refusal) for reason in found):
+            raise InternalError(f"pass {self}: match gives a plan or refusals, not {found!r}")
+        return Refused(str(self), program, found)
 
     def apply(self, program: Program) -> Program:
-        """The rewritten program; raises NotApplicable with the text of
-        `can_be_applied(program).explain()`."""
+        """The rewritten program, verified. NotApplicable: the pass refuses, with the text of
+        `can_be_applied(program).explain()`. VerifyError: `program` breaks a rule of the IR.
+        InternalError: the result does, which is a bug of the pass; the text is a reproducer."""
         verdict = self.can_be_applied(program)
         if isinstance(verdict, Refused):
             raise NotApplicable(verdict.explain())
-        return self.rewrite(program, verdict.plan)
+        result = self.rewrite(program, verdict.plan)
+        try:
+            verify(result)
+        except VerifyError as error:
+            raise InternalError(
+                f"pass {self} made a program that breaks a rule of the IR.\n{error}\n\n"
+                f"The program it was given:\n{to_text(program)}"
+            ) from error
+        return result
 
     def __str__(self) -> str:
         return pass_text(self)

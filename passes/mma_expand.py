@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class MmaExpandPass(Pass):
-    """Turn the register tiles that dots accumulate into to MMA fragments."""
+    """Put the accumulators of every dot into MMA fragments."""
 
     name: ClassVar[str] = "mma-expand"
 
@@ -145,7 +145,7 @@ def _merged_atomically(path: Path, stmt: Stmt, tiles: frozenset[str]) -> Iterato
     if isinstance(stmt, Atomic) and stmt.tile in tiles:
         rule = "no atomic merges an accumulator, whose elements a fragment does not address"
         found = f"an atomic of {stmt.tile}"
-        hint = "leave mma-expand out, or merge by another way than merge=atomic"
+        hint = "leave mma-expand out"
         yield Refusal("MX04", rule, path, found, hint, stmt.tile)
 
 

@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from loopir.errors import InternalError, VerifyError
 from loopir.nodes import Program
-from loopir.printer import to_text
-from loopir.verifier import verify as verify_program
+from loopir.verifier import verify
 from passes.base import Pass
 from passes.pipeline_text import Registry, parse_pass, parse_passes
 from passes.registry import PASSES
@@ -18,7 +16,7 @@ __all__ = ["Observer", "PassPipeline", "PassTrace", "parse_pass", "parse_pipelin
 
 @dataclass(frozen=True)
 class PassTrace:
-    """What one pass of a run did. `seconds`: of `apply` alone, without the verifier."""
+    """What one pass of a run did. `seconds`: of `apply`, the verifier of its result included."""
 
     applied: Pass
     before: Program
@@ -42,21 +40,17 @@ class PassPipeline:
     def __str__(self) -> str:
         return ",".join(map(str, self.passes))
 
-    def run(
-        self, program: Program, *, verify: bool = True, observers: Iterable[Observer] = ()
-    ) -> Program:
-        """`program` after every pass; each observer is called after each pass.
+    def run(self, program: Program, *, observers: Iterable[Observer] = ()) -> Program:
+        """`program` after every pass; each observer is called after each pass. The verifier runs
+        before the first pass and after each.
 
         NotApplicable: a pass refuses. VerifyError: `program` itself breaks a rule. InternalError: a
         pass made a program that does, which is a bug of the pass; the text is a reproducer.
         """
         watchers = tuple(observers)
-        if verify:
-            verify_program(program)
+        verify(program)
         for p in self.passes:
             trace = _step(p, program)
-            if verify:
-                _verify_result(trace)
             for watch in watchers:
                 watch(trace)
             program = trace.after
@@ -73,13 +67,3 @@ def _step(p: Pass, program: Program) -> PassTrace:
     start = time.perf_counter()
     after = p.apply(program)
     return PassTrace(p, program, after, time.perf_counter() - start)
-
-
-def _verify_result(trace: PassTrace) -> None:
-    try:
-        verify_program(trace.after)
-    except VerifyError as error:
-        raise InternalError(
-            f"pass {trace.applied} made a program that breaks a rule of the IR.\n{error}\n\n"
-            f"The program it was given:\n{to_text(trace.before)}"
-        ) from error

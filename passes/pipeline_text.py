@@ -125,7 +125,8 @@ class _Reader:
         return values
 
     def _read_item(self, cls: type[Pass]) -> tuple[Option, Any]:
-        at, word = self.at, self.word("an option or '}'")
+        between = " (spaces stand between options)" if self.token == "," else ""
+        at, word = self.at, self.word(f"an option or '}}'{between}")
         options = {o.key: o for o in options_of(cls)}
         if not self.accept("="):
             return self._bare(cls, options, word, at)

@@ -28,10 +28,13 @@ def test_quickstart_shows_every_step(capsys):
         assert part in out
 
 
-def test_readme_python_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
+def test_readme_python_runs(capsys, monkeypatch):
+    snippets = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    for code in snippets:
+        exec(compile(code, "README.md", "exec"), {})
     assert "applicable" in capsys.readouterr().out
+    assert len(snippets) == 2
 
 
 COMMANDS = re.findall(r"^    (loopir-(?:opt|triton) [^#\n]*)", README, re.MULTILINE)

@@ -1,7 +1,7 @@
 """Compiles a kernel ahead of time, on any machine: no GPU, no driver."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,8 +30,8 @@ class AotKernel:
 
     info: KernelInfo
     target: Target
-    binary: bytes
-    assembly: str
+    binary: bytes = field(repr=False)
+    assembly: str = field(repr=False)
     metadata: Mapping[str, Any]
     registers: int
     spill_bytes: int
@@ -51,6 +51,7 @@ def compile_ahead(module: Module, target: Target) -> AotKernel:
     CodegenError: Triton or the assembler refuses the kernel (with its message), or it needs more
     shared memory than a block can have (needed, available, what to change).
     """
+    _check_compiles()
     (info,) = module.kernels
     compiled = _compiled(module, info, target)
     metadata = compiled.metadata._asdict()
@@ -70,6 +71,16 @@ def compile_ahead(module: Module, target: Target) -> AotKernel:
         found.warnings,
         _assumptions(_aligned(module)),
     )
+
+
+def _check_compiles() -> None:
+    from triton import knobs
+
+    if knobs.runtime.interpret:
+        raise CodegenError(
+            "TRITON_INTERPRET is set, and with it Triton compiles nothing; unset it (the target "
+            "interpret needs no such variable)"
+        )
 
 
 def _aligned(module: Module) -> tuple[KernelArg, ...]:

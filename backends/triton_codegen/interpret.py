@@ -79,10 +79,12 @@ def _twinned(namespaces: tuple[dict[str, Any], ...]) -> Iterator[None]:
             _swap_members(owner, members)
         for namespace, functions in files:
             namespace.update({k: _twin(v) for k, v in functions.items()})
+            namespace["_interpreter"] = "mended"
         yield
     finally:
         for namespace, functions in files:
             namespace.update(functions)
+            namespace["_interpreter"] = "Triton's own"
         for owner, members in language:
             _restore_members(owner, members)
 

@@ -52,8 +52,8 @@ class Module:
     """A standalone Python file, as text: `@triton.jit` functions and `launch()`. Needs torch and
     triton only. `keywords`: what `launch()` calls a size that it picks or that no tensor shows."""
 
-    source: str
+    source: str = field(repr=False)
     kernels: tuple[KernelInfo, ...]
     settings: Settings
-    program: Program
+    program: Program = field(repr=False)
     keywords: Mapping[str, str] = field(default_factory=dict)

@@ -40,6 +40,10 @@ def _check(name, tensor, dtype, shape, text, contiguous):
 '''
 
 _DEVICE = '''\
+_interpreter = "Triton's own"  # the toolkit, which mends it, says so here while it runs this file
+_MISCOMPUTED = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+
+
 def _device(tensors):
     """The device index that all tensors share, -1 for the CPU under Triton's interpreter."""
     first, tensor = tensors[0]
@@ -50,6 +54,8 @@ def _device(tensors):
         if not (other.is_cuda or (other.device.type == "cpu" and triton.knobs.runtime.interpret)):
             wanted = "a tensor on a GPU (on the CPU only under Triton's interpreter)"
             _fail(name, wanted, other.device)
+        if device == -1 and _interpreter != "mended" and other.dtype in _MISCOMPUTED:
+            _fail(name, f"a GPU for {other.dtype}: Triton's own interpreter is wrong for it", "cpu")
     return device
 '''
 
@@ -139,7 +145,9 @@ FUNCTIONS = {
 }
 
 #: names that the text above defines at the top level of a file
-RUNTIME_NAMES = frozenset({*FUNCTIONS, "_SMS", "_check_options", "_kernels"})
+RUNTIME_NAMES = frozenset(
+    {*FUNCTIONS, "_MISCOMPUTED", "_SMS", "_check_options", "_interpreter", "_kernels"}
+)
 
 _ALWAYS = frozenset({"_fail", "_check", "_device", "_storage", "_span", "_at_least", "_run"})
 

@@ -18,7 +18,7 @@ from loopir import __version__
 from loopir.errors import CodegenError, LoopIRError, PipelineError
 from loopir.nodes import Program
 from loopir.parser import parse
-from loopir.scope import resized
+from loopir.scope import launch_symbols, resized
 from passes.cli import DONE, REFUSED, USAGE, complain, decoded, read_input, report_bug, run_tool
 from passes.pipeline import PassPipeline, parse_pipeline
 
@@ -177,9 +177,20 @@ def _compile(args: argparse.Namespace, program: Program) -> int:
     return REFUSED if refusals else DONE
 
 
+def _check_sizes(args: argparse.Namespace, program: Program) -> None:
+    """UsageError: --size names what is no open size and no number of the `where` clause."""
+    kernel = program.kernels[0]
+    numbers = {b.name for b in kernel.where if b.expr.is_Integer}
+    for name in args.sizes:
+        if name not in numbers | set(launch_symbols(kernel)):
+            known = ", ".join(sorted(numbers | set(launch_symbols(kernel)))) or "none"
+            raise UsageError(f"--size {name}: no size that can be set; there are {known}")
+
+
 def _execute(args: argparse.Namespace, program: Program) -> int:
     target = args.targets[0].text if args.targets else None
     trial = Trial(args.settings, target, args.sizes, args.seed, args.integer, args.units)
+    _check_sizes(args, program)
     report, is_equal = trial.compare(resized(program, args.sizes), args.passes)
     print(report)
     return DONE if is_equal else REFUSED

@@ -47,6 +47,7 @@ class Trial:
         UsageError: a size is missing. LoopIRError: a pass refuses, or the backend.
         """
         changed = pipeline.run(program)
+        self._check_units(changed)
         reference, seconds = self._outputs(program)
         if not pipeline.passes:
             return _summary("program", reference, seconds), True
@@ -57,7 +58,8 @@ class Trial:
         ]
         agreements = [_compared(name, outputs[name], reference[name]) for name in reference]
         is_equal = all(exact or (close and not self.integer) for _, exact, close in agreements)
-        return "\n".join([*lines, *(text for text, _, _ in agreements)]), is_equal
+        verdict = "the outputs agree" if is_equal else "THE OUTPUTS DIFFER by more than rounding"
+        return "\n".join([*lines, *(text for text, _, _ in agreements), verdict]), is_equal
 
     def _outputs(self, program: Program) -> tuple[dict[str, Any], float]:
         kernel = compile(program, self.target, settings=self.settings)
@@ -94,6 +96,11 @@ class Trial:
         if self.units is not None and blocks in picked:
             options[keywords[blocks]] = self.units
         return options
+
+    def _check_units(self, program: Program) -> None:
+        picked = {r.name for r in program.kernels[0].requires if isinstance(r, AtMost)}
+        if self.units is not None and _block_symbol(program.kernels[0]) not in picked:
+            raise UsageError("--units: the launcher picks no block count here; set it in the pass")
 
     def _size(self, name: str) -> int:
         if name not in self.sizes:

@@ -126,7 +126,7 @@ def _update_findings(
 def _form(name: str, op: ReduceOp) -> str:
     sign = {ReduceOp.ADD: "+", ReduceOp.SUB: "-", ReduceOp.MUL: "*"}.get(op)
     form = f"{name} {sign} f" if sign else f"{op.value}({name}, f)"
-    return f"`{name} = {form}`, as its label says"
+    return f"`{name} = {form}`, as its label says; label it `scan` if it must change otherwise"
 
 
 def _operand(stmt: Stmt, name: str, op: ReduceOp) -> set[str] | None:

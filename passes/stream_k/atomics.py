@@ -9,6 +9,8 @@ _WITH_BF16 = _EVERYWHERE | {DType.BF16}
 # sm_90 on; gfx942 has : packed bf16 and fp16 only, so plain fp16 is left out there)
 ATOMIC_ADD = {
     "cuda:80": _EVERYWHERE,
+    "cuda:86": _EVERYWHERE,
+    "cuda:89": _EVERYWHERE,
     "cuda:90": _WITH_BF16,
     "cuda:100": _WITH_BF16,
     "cuda:120": _WITH_BF16,

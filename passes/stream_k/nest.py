@@ -92,7 +92,7 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
     SK15)."""
     if len(program.kernels) != 1:
         found = f"{len(program.kernels)} kernels"
-        return (_sk01(("kernels", 0), found, "apply the pass before a second kernel is added"),)
+        return (_sk01(("kernels", 0), found, "make it two programs, and apply the pass to one"),)
     kernel = program.kernels[0]
     root_path: Path = ("kernels", 0, "body", 0)
     root = node_at(program, root_path) if kernel.body else None

@@ -51,8 +51,7 @@ from passes.stream_k.rewrite import Plan, persistent
 
 @dataclass(frozen=True)
 class StreamKPass(Pass):
-    """Persistent units over the flattened (tile x panel) space, whose partial tiles meet by
-    `merge`.
+    """Make a grid of tiles persistent units that walk equal slices of the (tile x panel) space.
 
     Options with a wrong value raise ValueError that names the option.
     """
@@ -97,7 +96,9 @@ class StreamKPass(Pass):
         if plan.schedule is None:
             figures = _open_rows(plan)
         else:
-            figures = schedule_rows(summary(plan.schedule, sms=plan.units))
+            figures = schedule_rows(summary(plan.schedule, sms=plan.schedule.units or 1))
+        if plan.schedule is not None and plan.units != plan.schedule.units:
+            figures = (*figures, ("units asked for", f"{plan.units}: more than leave none empty"))
         return *figures, *_merge_rows(plan)
 
     def _plan(self, nest: Nest) -> Plan:

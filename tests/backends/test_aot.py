@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 import triton
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -194,3 +195,10 @@ def test_copy_of_a_tile_is_carried_around_a_loop_and_would_not_be_by_itself():
         for source in (module.source, bare)
     ]
     assert [found.group(1).count("=") for found in carried if found] == [2, 1]
+
+
+def test_variable_that_turns_compiling_off_is_named(monkeypatch):
+    with knobs.runtime.scope():
+        knobs.runtime.interpret = True
+        with pytest.raises(CodegenError, match="TRITON_INTERPRET is set"):
+            compile(gemm(64, 64, 64, "f16", tile=(64, 64, 32)), "cuda:90")

@@ -1,6 +1,10 @@
 """Triton's interpreter, repaired: right for bf16 and fp8, and gone without a trace when it is
 left."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -10,12 +14,14 @@ from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
 from backends.triton_codegen import compile, emit
+from backends.triton_codegen.dtypes import TORCH_NAME
 from backends.triton_codegen.interpret import interpreting
 from backends.triton_codegen.load import load
 from backends.triton_codegen.rounding import from_float32, to_float32
 from loopir.build import gemm
 from loopir.errors import CodegenError
 from loopir.parser import parse
+from loopir.types import DType
 from passes.stream_k import StreamKPass
 from tests.support.numerics import check_close, check_product, guarded, normal
 
@@ -201,3 +207,20 @@ kernel @add(X: bf16[N], out Y: bf16[N])
     x = torch.ones(16, dtype=torch.bfloat16)
     with pytest.raises(CodegenError, match="interpret: Triton cannot run @add"):
         compile(parse(text), "interpret")(x, torch.zeros_like(x))
+
+
+@pytest.mark.parametrize(("dtype", "refused"), [("bf16", True), ("f8e4m3", True), ("f16", False)])
+def test_file_alone_refuses_what_tritons_own_interpreter_gets_wrong(dtype, refused, tmp_path):
+    source = emit(gemm(16, 16, 32, dtype, tile=(16, 16, 32))).source
+    (tmp_path / "alone.py").write_text(source)
+    drive = (
+        "import torch, alone\n"
+        f"t = torch.{TORCH_NAME[DType(dtype)]}\n"
+        "a, b, c = torch.ones(16, 32).to(t), torch.ones(32, 16).to(t), torch.zeros(16, 16)\n"
+        "try: alone.launch(a, b, c)\n"
+        "except ValueError as error: print('refused:', error)\n"
+        "except Exception: print('tried')\n"
+    )
+    env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(tmp_path)}
+    out = subprocess.run([sys.executable, "-c", drive], env=env, capture_output=True, text=True)
+    assert ("refused: A: expected a GPU" in out.stdout) is refused, out.stdout + out.stderr

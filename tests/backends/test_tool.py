@@ -13,6 +13,8 @@ import torch
 
 from backends.triton_codegen import tool, trial
 from backends.triton_codegen.tool import main
+from loopir.parser import parse
+from loopir.scope import launch_symbols
 from passes.cli import BUG, DONE, REFUSED, USAGE
 from tests.support import kernels
 from tests.support.texts import GEMM, edited
@@ -126,7 +128,8 @@ def test_run_takes_open_sizes(tmp_path: Path, capsys):
 def test_run_makes_inputs_for_any_kernel(name: str, tmp_path: Path, capsys):
     path = tmp_path / "kernel.lir"
     path.write_text(kernels.text(name))
-    sizes = [f"--size={size}" for size in ("M=70", "K=90", "L=2")]
+    wanted = launch_symbols(parse(kernels.text(name)).kernels[0])
+    sizes = [f"--size={n}={v}" for n, v in {"M": 70, "K": 90, "L": 2}.items() if n in wanted]
     assert main(["run", str(path), "--target", "interpret", *sizes]) == DONE
 
 
@@ -237,6 +240,9 @@ OPEN = edited(GEMM, (" M = 96,", ""))
         (["--size", "M=99999999999"], "the tensors need"),
         (["--size", "M=8", "--target", "jit"], "there is no GPU here"),
         (["--size", "M=8", "--target", ""], "unknown target"),
+        (["--size", "M=8", "--size", "Q=4"], "--size Q: no size that can be set"),
+        (["--size", "M=8", "--size", "P=4"], "--size P: no size that can be set"),
+        (["--size", "M=8", "--units", "3"], "--units: the launcher picks no block count"),
     ],
 )
 def test_run_names_the_option_that_cannot_be(options, said, tmp_path, capsys, monkeypatch):

@@ -121,13 +121,26 @@ def test_a_pass_that_breaks_a_rule_is_a_bug_of_ours_with_a_reproducer():
     assert to_text(Renames().apply(program)) in text
 
 
-def test_control_without_the_verifier_the_broken_program_comes_out():
-    broken = PassPipeline((Breaks(),)).run(parse(GEMM), verify=False)
+def test_control_the_rewrite_by_itself_breaks_the_program():
+    broken = Breaks().rewrite(parse(GEMM), None)
     assert "alloc acc" not in to_text(broken)
 
 
+@pytest.mark.parametrize("plan", [(), ("not a refusal",), (1, 2)])
+def test_a_match_that_gives_neither_plan_nor_refusals_is_a_bug_of_ours(plan):
+    @dataclass(frozen=True)
+    class Confused(Renames):
+        def match(self, program):
+            return plan
+
+    with pytest.raises(InternalError, match="match gives a plan or refusals"):
+        Confused().can_be_applied(parse(GEMM))
+
+
 def test_a_program_that_was_broken_before_is_the_users_mistake():
-    program = Breaks().apply(parse(GEMM))
+    program = Breaks().rewrite(parse(GEMM), None)
+    with pytest.raises(VerifyError):
+        Renames().can_be_applied(program)
     with pytest.raises(VerifyError):
         PassPipeline((Renames(),)).run(program)
     with pytest.raises(VerifyError):

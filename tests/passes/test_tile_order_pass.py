@@ -12,14 +12,6 @@ from passes.tile_order import TileOrderPass
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
 GRID = "grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)]"
-NO_GRID = """\
-kernel @first(out C: f32[M])
-    where M = 4 {
-  alloc c: register f32[M]
-  fill c, 0
-  store C[0 +: M], c
-}
-"""
 PERSISTENT = """\
 kernel @walk(out C: f32[M])
     where M = 64, BM = 16 {
@@ -79,7 +71,6 @@ def test_every_kernel_of_a_program_is_arranged():
 
 REFUSED = [
     (MAX_ROWS, "tile-order", {"TO01"}),
-    (NO_GRID, "tile-order{along_m}", {"TO01"}),
     (GEMM + "\n" + MAX_ROWS, "tile-order", {"TO01"}),
     (GEMM, "tile-order{group=0}", {"TO02"}),
     (GEMM, "tile-order{group=-8}", {"TO02"}),

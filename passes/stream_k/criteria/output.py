@@ -82,7 +82,7 @@ def no_epilogue(nest: Nest, options: Options) -> Iterator[Refusal]:
     for path in epilogue(nest):
         stmt = node_at(nest.body, path[len(nest.body_path) :])
         found = "an epilogue, which would run once for every partial tile"
-        hint = "store the accumulator in its own type, and run the epilogue in a second kernel"
+        hint = "store the accumulator in its own type, and run the epilogue as a program of its own"
         if isinstance(stmt, If | For | While):
             found = f"the writeback stands in `{stmt_text(stmt)}`"
             hint = "store every tile once, as it is"
