@@ -1,0 +1,189 @@
+"""Almost-legal programs: what a pass accepts, it rewrites soundly; what it refuses, it says so.
+
+Each is a legal program, which stream-k accepts, with one change. It is caught, by the verifier, by
+a criterion, or because it was wrong before any pass (a race, a read of poison, a size without a
+value), or it has the same results after the pass, under several schedules.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+
+import pytest
+
+from loopir.errors import LaunchError, NotApplicable, ParseError
+from loopir.interp import InterpError
+from loopir.nodes import Program
+from loopir.parser import parse
+from loopir.printer import to_text
+from loopir.verifier import verify, violations
+from passes.base import Pass, Refused
+from passes.stream_k import StreamKPass
+from passes.stream_k.criteria import CRITERIA, accumulators, output, sizes
+from passes.tile_order import TileOrderPass
+from tests.support.differential import difference, random_stream_k, reproducer
+from tests.support.legal_programs import Case, legal_case
+from tests.support.mutations import MUTATIONS, mutated
+from tests.support.shrinking import shrunk
+
+CASES, LONG_CASES = 12, 400
+SCHEDULES = 3
+EQUAL, WRONG_BEFORE = "equal", "wrong before"
+
+
+@pytest.fixture
+def count(request: pytest.FixtureRequest) -> int:
+    return LONG_CASES if request.config.getoption("--long") else CASES
+
+
+def accepted_cases(first_seed: int = 0) -> Iterator[tuple[Case, StreamKPass]]:
+    """Legal programs with options that accept them, without end."""
+    yield from (found for seed in itertools.count(first_seed) if (found := accepted(seed)))
+
+
+@cache
+def accepted(seed: int) -> tuple[Case, StreamKPass] | None:
+    case = legal_case(seed)
+    made = random_stream_k(Random(seed), case)
+    return (case, made) if made.can_be_applied(case.program) else None
+
+
+def outcomes(program: Program, case: Case, made: Pass) -> frozenset[str]:
+    """What catches a program: codes, or WRONG_BEFORE; else EQUAL. AssertionError: the pass does
+    wrong."""
+    rules = frozenset(v.rule for v in violations(program))
+    if rules:
+        return rules
+    text = to_text(program)
+    verdict = made.can_be_applied(program)
+    if isinstance(verdict, Refused):
+        assert refusal(made, program) == verdict.explain()
+        assert to_text(program) == text
+        return verdict.codes
+    after = made.apply(program)
+    verify(after)
+    assert to_text(program) == text
+    assert parse(to_text(after)) == after
+    try:
+        found = difference(program, after, case.sizes, case.seed, SCHEDULES)
+    except (InterpError, LaunchError):
+        return frozenset((WRONG_BEFORE,))
+    assert not found, found
+    return frozenset((EQUAL,))
+
+
+def refusal(made: Pass, program: Program) -> str:
+    """The text of the error that `apply` raises."""
+    try:
+        made.apply(program)
+    except NotApplicable as error:
+        return str(error)
+    return "applied"
+
+
+def fault(program: Program, case: Case, made: Pass) -> str:
+    """What the pass does wrong: it raises, whatever it is, or the result is wrong."""
+    try:
+        outcomes(program, case, made)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
+
+
+def checked(program: Program, case: Case, made: Pass) -> frozenset[str]:
+    """`outcomes`; fails the test, with a shrunk program, if the pass does wrong."""
+    try:
+        return outcomes(program, case, made)
+    except Exception:
+        small = shrunk(program, lambda p: bool(fault(p, case, made)))
+        pytest.fail(reproducer(small, case.seed, (made,), fault(small, case, made)))
+
+
+def changed_programs(name: str, count: int) -> Iterator[tuple[Program, Case, StreamKPass]]:
+    """`count` programs with the change of that name."""
+    for case, made in accepted_cases():
+        program = mutated(Random(case.seed), case.program, name)
+        if program is not None and program != case.program:
+            yield program, case, made
+            count -= 1
+        if not count:
+            return
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.timeout(600)
+def test_a_changed_program_is_caught_or_has_the_same_results(name: str, count: int):
+    tally = Counter[str]()
+    for program, case, made in changed_programs(name, count):
+        tally.update(checked(program, case, made))
+    print(f"{name}: {dict(tally)}")
+    assert (MUTATIONS[name].caught_by or {EQUAL}) <= tally.keys(), f"{name}: {dict(tally)}"
+
+
+#: changes that are often harmless, and those that may be anything
+SUBTLE = (
+    *(name for name, made in MUTATIONS.items() if not made.caught_by),
+    *("a_statement_gone", "a_statement_twice", "two_statements_swapped", "a_statement_moved"),
+    *("a_size_changed", "words_exchanged", "one_panel_less", "unmasked", "a_larger_output"),
+    *("a_grid_axis_left_out", "a_writeback_in_waves", "loaded_in_the_first_panel_only"),
+)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("chunk", range(4))
+def test_a_program_with_several_changes_is_caught_or_has_the_same_results(chunk: int, count: int):
+    tally, rng = Counter[str](), Random(chunk)
+    for case, made in itertools.islice(accepted_cases(100_000 * (chunk + 1)), 5 * count):
+        program = case.program
+        for name in rng.choices(SUBTLE, k=rng.choice((2, 2, 3, 4))):
+            program = changed(rng, program, name)
+        tally.update(checked(program, case, made))
+        if case.seed % 4 == 0:
+            checked(program, case, TileOrderPass(group=2))
+    print(dict(tally))
+    assert tally[EQUAL] > count, "too few changes are harmless"
+    assert len(tally) > 8, "too few rules and criteria are met"
+
+
+def changed(rng: Random, program: Program, name: str) -> Program:
+    """The program with one more change, or as it is where the change does not fit any more."""
+    try:
+        return mutated(rng, program, name) or program
+    except (StopIteration, IndexError, ParseError):
+        return program
+
+
+# --- controls: without a criterion, a change leads to a wrong result ------------------------------
+
+BITES = {
+    accumulators.associative_add: "another_operator",
+    accumulators.nothing_carried: "last_panels_tile",
+    accumulators.starts_at_identity: "starts_elsewhere",
+    sizes.constant_panels: "panels_by_tile",
+    output.writeback_to_output: "a_row_of_tiles_too_few",
+    output.no_epilogue: "an_epilogue",
+    output.no_alias: "the_output_is_read_in_the_loop",
+    output.injective_writeback: "a_writeback_in_waves",
+    output.no_side_effects: "a_store_before",
+}
+
+
+@pytest.mark.parametrize(("criterion", "name"), BITES.items(), ids=BITES.values())
+def test_without_its_criterion_a_change_is_miscompiled(monkeypatch, criterion, name: str):
+    programs = list(changed_programs(name, CASES))
+    assert not any(fault(*asked) for asked in programs)
+    kept = tuple(c for c in CRITERIA if c is not criterion)
+    assert len(kept) == len(CRITERIA) - 1
+    monkeypatch.setattr("passes.stream_k.stream_k.CRITERIA", kept)
+    assert any(fault(*asked) for asked in programs)
+
+
+def test_a_pass_that_raises_or_lies_is_seen(monkeypatch: pytest.MonkeyPatch):
+    case, made = next(accepted_cases())
+    assert fault(case.program, case, made) == ""
+    monkeypatch.setattr("passes.stream_k.stream_k.persistent", lambda *_: 1 // 0)
+    assert fault(case.program, case, made).startswith("ZeroDivisionError")
+    monkeypatch.setattr("passes.stream_k.stream_k.persistent", lambda program, _: program)
+    assert fault(case.program, case, made) == ""

@@ -1,0 +1,14 @@
+"""Almost-legal programs: a legal one with one change, after which it may be legal or not."""
+
+from random import Random
+
+from loopir.nodes import Program
+from tests.support.mutations import anything, output, reduction
+from tests.support.mutations.parts import MUTATIONS, Mutation, Parts
+
+__all__ = ["MUTATIONS", "Mutation", "anything", "mutated", "output", "reduction"]
+
+
+def mutated(rng: Random, program: Program, name: str) -> Program | None:
+    """The program after the change of that name; None where there is nothing to change."""
+    return MUTATIONS[name].change(rng, Parts.of(program))
