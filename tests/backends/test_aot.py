@@ -202,3 +202,40 @@ def test_variable_that_turns_compiling_off_is_named(monkeypatch):
         knobs.runtime.interpret = True
         with pytest.raises(CodegenError, match="TRITON_INTERPRET is set"):
             compile(gemm(64, 64, 64, "f16", tile=(64, 64, 32)), "cuda:90")
+
+
+SET_IN_A_LOOP = """\
+kernel @k(A: f32[16], n: i32[1], out C: f32[16]) {
+  grid (g) in [1] {
+    alloc t: register f32[16]
+    let trips = n[0]
+    for i in 0 .. trips {
+      load t, A[0 +: 16]
+    }
+    store C[0 +: 16], t
+  }
+}
+"""
+
+
+def test_tile_that_only_a_loop_sets_has_a_first_value():
+    assert compile(parse(SET_IN_A_LOOP), "cuda:90").binary
+
+
+def test_aliased_exchange_keeps_its_barrier():
+    text = """\
+kernel @k(A: f32[16], out C: f32[16]) {alias}{{
+  grid (g) in [1] {{
+    alloc a: register f32[16]
+    alloc b: register f32[16]
+    load a, A[0 +: 16]
+    store C[0 +: 16], a
+    barrier
+    load b, A[0 +: 16]
+    store C[0 +: 16], b
+  }}
+}}
+"""
+    barrier = "tl.debug_barrier()"
+    assert barrier in emit(parse(text.format(alias="alias(A, C) "))).source
+    assert barrier not in emit(parse(text.format(alias=""))).source

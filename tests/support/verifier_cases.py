@@ -258,6 +258,16 @@ CASES = [
     Case("V39", GEMM, "reduce (acc: add)", "reduce (acc: max)"),
     Case("V39", GEMM, "reduce (acc: add)", "reduce (acc: sub)"),
     Case("V39", MAX_ROWS, "reduce (top: max)", "reduce (top: add)"),
+    Case(
+        "V39",
+        edited(
+            MAX_ROWS,
+            ("reduce (top: max)", "reduce (top: sub)"),
+            ("max(top, amax(x, 1))", "top - amax(x, 1)"),
+        ),
+        "top - amax(x, 1)",
+        "amax(x, 1) - top",
+    ),
     Case("V39", MAX_ROWS, "max(top, amax(x, 1))", "max(amax(x, 1), max(top, 0))"),
     Case("V39", MAX_ROWS, "max(top, amax(x, 1))", "max(top, top)"),
     Case("V39", MAX_ROWS, "max(top, amax(x, 1))", "max(top, amax(x + expand(top, 1), 1))"),

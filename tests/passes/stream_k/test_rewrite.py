@@ -197,3 +197,19 @@ def test_third_grid_axis_and_nested_bands_are_decoded():
     text = to_text(rewritten(batched))
     assert "TILES = S * ceildiv(M, BM) * ceildiv(N, BN)" in text
     assert "let s = tile // (ceildiv(M, BM) * ceildiv(N, BN))" in text
+
+
+def test_output_that_is_required_zeroed_already_is_not_required_twice():
+    text = edited(GEMM, ("BK)) {", "BK))\n    requires zeroed(C) {"))
+    assert to_text(rewritten(text)).count("zeroed(C)") == 1
+
+
+def test_ragged_grid_is_refused_where_sizes_may_be_open_too():
+    nested = "  grid (ti) in [ceildiv(M, BM)] {\n  grid (tj) in [ti + 1] {\n"
+    text = edited(
+        GEMM,
+        ("  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {\n", nested),
+        ("acc masked\n", "acc masked\n  }\n"),
+        (" M = 96,", ""),
+    )
+    assert "SK06" in codes(text, launch_constants=True)
