@@ -161,7 +161,11 @@ def test_other_spellings_mean_the_same_pass(text, p):
         ("sample{count=1", 15, "expected an option or '}', found the end"),
         ("sample{count=1}}", 16, "expected the end, found '}'"),
         ("sample{count=1}sample", 16, "expected the end, found 'sample'"),
-        ("sample{count=1, width=2}", 15, "expected an option or '}', found ','"),
+        (
+            "sample{count=1, width=2}",
+            15,
+            "expected an option or '}' (spaces stand between options), found ','",
+        ),
         ("sample{count=§}", 14, "unexpected character '§'"),
         ('sample{label="open}', 14, "unexpected character '\"'"),
         (r'sample{label="\q"}', 14, "option 'label' wants text"),
