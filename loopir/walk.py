@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 import sympy
 
-from loopir.nodes import Body, Grid, Grid1D, GridAxis, Kernel, Program, Stmt
+from loopir.nodes import Body, For, Grid, Grid1D, GridAxis, Kernel, Program, Stmt
 from loopir.symbols import Expr, names_of, substitute
+from loopir.types import ForKind
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -49,6 +50,24 @@ def grid_axes(stmt: Stmt) -> tuple[GridAxis, ...]:
     if isinstance(stmt, Grid1D):
         return (GridAxis(stmt.iv, stmt.extent),)
     return stmt.axes if isinstance(stmt, Grid) else ()
+
+
+def enclosing(root: Any, path: Path) -> Iterator[tuple[Path, Stmt]]:
+    """The statements around the one at `path`, outermost first, each with its path from `root`, a
+    body."""
+    for end in range(1, len(path), 2):
+        yield path[:end], node_at(root, path[:end])
+
+
+def grid_band(grid: Grid, path: Path) -> Iterator[tuple[Path, Grid]]:
+    """`grid` and the grids that are, one by one, the whole body of the one around them."""
+    yield path, grid
+    if len(grid.body) == 1 and isinstance(grid.body[0], Grid):
+        yield from grid_band(grid.body[0], (*path, "body", 0))
+
+
+def is_wave_loop(stmt: Any) -> bool:
+    return isinstance(stmt, For) and stmt.kind is ForKind.WAVE
 
 
 def map_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:

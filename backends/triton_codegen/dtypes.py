@@ -63,6 +63,24 @@ def triton_dtype(dtype: DType) -> str:
     return f"tl.{TRITON_NAME[dtype]}"
 
 
+def full_text(shape: str, value: int | float, dtype: DType) -> str:
+    """A tile of `shape` (its text) filled with `cast(dtype, value)`, rounded once."""
+    value = converted(value, dtype)
+    if dtype.computes or value == 0:
+        return f"tl.full({shape}, {number_text(value, dtype)}, {triton_dtype(dtype)})"
+    # what Triton fills with is a float32; a value of the type is one exactly
+    filled = f"tl.full({shape}, {number_text(value, DType.F32)}, tl.float32)"
+    return f"tl.cast({filled}, {triton_dtype(dtype)})"
+
+
+def converted(value: int | float, dtype: DType) -> int | float | bool:
+    """`cast(dtype, value)` of a number: rounded once, from all its digits."""
+    from loopir.interp.formats import number, rounded  # numpy, which emitting else does not need
+
+    wide = DType.F64 if isinstance(value, float) else DType.I64
+    return rounded(number(value, wide), dtype).item()
+
+
 def number_text(value: int | float, dtype: DType) -> str:
     """A number as Triton source, of the kind (float, integer, boolean) that `dtype` is."""
     if not dtype.is_float:

@@ -3,8 +3,9 @@
 import sympy
 
 from loopir.bounds import Env, is_at_most
-from loopir.effects import buffers_written, tiles_read, tiles_written
-from loopir.nodes import Arrive, Body, Dot, ElementRead, For, Kernel, Let, Load, Set, Stmt, While
+from loopir.deps import alias_classes
+from loopir.effects import buffers_read, buffers_written, tiles_read, tiles_written
+from loopir.nodes import Atomic, Body, Dot, For, Kernel, Let, Set, Stmt, While
 from loopir.symbols import Expr, Min, Mod, floordiv, names_of, substitute
 from loopir.walk import body_fields, walk
 
@@ -39,20 +40,11 @@ def exchanged_buffers(kernel: Kernel) -> frozenset[str]:
     loads: set[str] = set()
     writes: set[str] = set()
     for _, stmt in walk(kernel.body):
-        loads |= _loaded(stmt)
+        loads |= frozenset() if isinstance(stmt, Atomic) else buffers_read(stmt)
         writes |= buffers_written(stmt)
-    for alias in kernel.aliases:
-        loads |= {b for a, b in ((alias.a, alias.b), (alias.b, alias.a)) if a in loads}
+    classes = alias_classes(kernel)
+    loads = loads.union(*(classes[b] for b in loads if b in classes))
     return frozenset(loads & writes)
-
-
-def _loaded(stmt: Stmt) -> set[str]:
-    match stmt:
-        case Load(_, source):
-            return {source.buffer}
-        case Let(_, ElementRead(buffer)) | Arrive(_, ElementRead(buffer)):
-            return {buffer}
-    return set()
 
 
 def writes_any(stmt: Stmt | Body, buffers: frozenset[str]) -> bool:

@@ -5,15 +5,8 @@ from dataclasses import dataclass
 
 import sympy
 
-from backends.triton_codegen.dtypes import (
-    triton_dtype,
-)
-from backends.triton_codegen.flow import (
-    after_assignment,
-    has_dot,
-    runs_at_least_once,
-    without,
-)
+from backends.triton_codegen.dtypes import triton_dtype
+from backends.triton_codegen.flow import after_assignment, has_dot, runs_at_least_once, without
 from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.memory import MemoryWriter
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
@@ -48,7 +41,7 @@ from loopir.nodes import (
 )
 from loopir.symbols import Expr, imax, names_of, sym
 from loopir.tile_order import decode, fresh_name
-from loopir.walk import Path, defined_names, walk
+from loopir.walk import Path, defined_names, grid_band, walk
 
 _MIN_DOT = 16
 
@@ -150,7 +143,9 @@ class _KernelEmitter(MemoryWriter):
         return root.extent
 
     def _grid(self, grid: Grid, path: Path) -> Expr:
-        axes, inner, path = _flattened(grid, path)
+        band = tuple(grid_band(grid, path))
+        path, inner = (*band[-1][0], "body"), band[-1][1]
+        axes = tuple(axis for _, g in band for axis in g.axes)
         self._check_rectangular(axes)
         blocks = sympy.Mul(*(_count(a.extent) for a in axes))
         if len(axes) == 1:
@@ -283,12 +278,3 @@ _PROGRAM_ID = "tl.cast(tl.program_id(0), tl.int64)"
 
 def _declaration(arg: KernelArg) -> str:
     return f"{arg.name}: tl.constexpr" if arg.kind is ArgKind.CONSTANT else arg.name
-
-
-def _flattened(grid: Grid, path: Path) -> tuple[tuple[GridAxis, ...], Grid, Path]:
-    """The axes of perfectly nested grids, the innermost of them, and the path of its body."""
-    axes, path = grid.axes, (*path, "body")
-    while len(grid.body) == 1 and isinstance(grid.body[0], Grid):
-        grid, path = grid.body[0], (*path, 0, "body")
-        axes = (*axes, *grid.axes)
-    return axes, grid, path

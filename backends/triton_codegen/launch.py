@@ -3,6 +3,7 @@ launch itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from backends.triton_codegen.dtypes import TORCH_NAME
 from backends.triton_codegen.layout import comma_lines, tuple_text
@@ -11,6 +12,7 @@ from backends.triton_codegen.names import Names
 from backends.triton_codegen.runtime_text import RUNTIME_NAMES, runtime_text
 from backends.triton_codegen.scalars import Scalars, Side
 from backends.triton_codegen.settings import Settings
+from loopir.deps import alias_classes
 from loopir.expr_text import expr_text
 from loopir.nodes import AtMost, Kernel, Param, Zeroed
 from loopir.scope import constants, launch_symbols
@@ -190,7 +192,9 @@ class _LaunchWriter:
         params = self.kernel.params
         pairs = tuple_text([f'("{p.name}", {self.tensors[p.name]})' for p in params])
         outputs = [f'"{p.name}"' for p in params if p.direction is not Direction.IN]
-        aliases = [f'("{a.a}", "{a.b}")' for a in self.kernel.aliases]
+        shared = alias_classes(self.kernel)
+        both = [(a.name, b.name) for a, b in combinations(params, 2) if b.name in shared[a.name]]
+        aliases = [f'("{a}", "{b}")' for a, b in both]
         return [
             *(line for p in params for line in self._check(p)),
             f"tensors = {pairs}",

@@ -7,7 +7,7 @@ from becomes `tl.debug_barrier()`.
 """
 
 from backends.triton_codegen.access import AccessWriter, Place, check_size
-from backends.triton_codegen.dtypes import ATOMIC_DTYPES, number_text, triton_dtype
+from backends.triton_codegen.dtypes import ATOMIC_DTYPES, converted, full_text, number_text
 from backends.triton_codegen.flow import after_assignment, needs_initial_value, writes_any
 from backends.triton_codegen.layout import tuple_text
 from backends.triton_codegen.tiles import Tile
@@ -72,12 +72,7 @@ class MemoryWriter(KernelWriter):
             )
 
     def _full(self, tile: Tile, value: int | float) -> str:
-        number = number_text(value, tile.dtype)
-        if tile.dtype.computes or value == 0:
-            return f"tl.full({tile.shape_text}, {number}, {triton_dtype(tile.dtype)})"
-        return (
-            f"tl.cast(tl.full({tile.shape_text}, {number}, tl.float32), {triton_dtype(tile.dtype)})"
-        )
+        return full_text(tile.shape_text, value, tile.dtype)
 
     def fill(self, fill: Fill) -> None:
         tile = self.tiles[fill.tile]
@@ -86,7 +81,7 @@ class MemoryWriter(KernelWriter):
     def load(self, load: Load) -> None:
         tile = self.tiles[load.tile]
         place = self._placed(load, load.source)
-        other = number_text(load.otherwise.value, tile.dtype)
+        other = number_text(converted(load.otherwise.value, tile.dtype), tile.dtype)
         masked = [f"mask={place.mask}", f"other={other}"] if place.mask else []
         self.write_call(f"{tile.name} = tl.load(", [place.pointer, *masked])
 

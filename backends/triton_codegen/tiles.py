@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from backends.triton_codegen.dtypes import number_text, triton_dtype
+from backends.triton_codegen.dtypes import full_text, number_text, triton_dtype
 from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
 from loopir.tile_types import Shape, ewise_dtype, ewise_shape
 from loopir.types import DType, ReduceOp
@@ -117,7 +117,7 @@ class TileExpressions:
 
     def _cast(self, dtype: DType, arg: Ewise_) -> _Text:
         if isinstance(arg, Literal):
-            return _Text(_typed(_converted(arg.value, dtype), dtype), _ATOM)
+            return _Text(full_text("()", arg.value, dtype), _ATOM)
         source = self._dtype(arg) or DType.F32
         value = self._render(arg, source)
         if source is dtype:
@@ -149,10 +149,10 @@ class TileExpressions:
         return f"tl.cast({call}, {triton_dtype(dtype)})" if widens else call
 
     def _applied(self, fn: str, args: tuple[Ewise_, ...], dtype: DType) -> _Text:
-        values = [self._render(a, dtype) for a in args]
-        if dtype.is_int and all(isinstance(a, Literal) for a in args):
-            # Python's own integers do not wrap around
-            values = [_Text(f"tl.full((), {v.text}, {triton_dtype(dtype)})", _ATOM) for v in values]
+        # among numbers alone Python would compute, in doubles and in integers that never wrap
+        alone = all(isinstance(a, Literal) for a in args)
+        typed = alone or (fn not in _INFIX and dtype is not DType.F32)
+        values = [self._operand(a, dtype, typed) for a in args]
         if fn in _ROUNDED and dtype is DType.F32:
             return _Text(f"{_ROUNDED[fn]}({', '.join(v.text for v in values)})", _ATOM)
         if fn in _INFIX:
@@ -163,8 +163,7 @@ class TileExpressions:
             return _Text(f"-{values[0].within(_ATOM)}", _UNARY)
         if fn == "sigmoid":
             return _Text(f"1.0 / (1.0 + tl.exp(-{values[0].within(_ATOM)}))", _PRODUCT)
-        operands = [self._operand(a, v, dtype) for a, v in zip(args, values, strict=True)]
-        return _Text(self._call(fn, operands, dtype), _ATOM)
+        return _Text(self._call(fn, [v.text for v in values], dtype), _ATOM)
 
     def _call(self, fn: str, operands: list[str], dtype: DType) -> str:
         if fn == "tanh":
@@ -172,24 +171,9 @@ class TileExpressions:
         nan = [_NAN] if fn in ("max", "min") and dtype.is_float else []
         return f"{_CALLS[fn]}({', '.join([*operands, *nan])})"
 
-    def _operand(self, arg: Ewise_, value: _Text, dtype: DType) -> str:
-        """A function's argument: a bare number there counts as 32 bits and would change the
-        result's type."""
-        if isinstance(arg, Literal) and dtype is not DType.F32:
-            return f"tl.full((), {value.text}, {triton_dtype(dtype)})"
-        return value.text
-
-
-def _converted(value: int | float, dtype: DType) -> int | float | bool:
-    """`cast(dtype, value)` of a number: rounded once, from all its digits."""
-    from loopir.interp.formats import number, rounded
-
-    wide = DType.F64 if isinstance(value, float) else DType.I64
-    return rounded(number(value, wide), dtype).item()
-
-
-def _typed(value: int | float, dtype: DType) -> str:
-    text = number_text(value, dtype)
-    if dtype.computes:
-        return f"tl.full((), {text}, {triton_dtype(dtype)})"
-    return f"tl.cast(tl.full((), {text}, tl.float32), {triton_dtype(dtype)})"
+    def _operand(self, arg: Ewise_, dtype: DType, typed: bool) -> _Text:
+        """With `typed` a number is a value of `dtype`: bare, as a function's argument, it counts as
+        32 bits and would change the result's type."""
+        if typed and isinstance(arg, Literal):
+            return _Text(full_text("()", arg.value, dtype), _ATOM)
+        return self._render(arg, dtype)

@@ -15,8 +15,7 @@ from loopir.printer import excerpt
 from loopir.scope import constants
 from loopir.symbols import Expr, evaluate, names_of, substitute, sym, to_expr, try_evaluate
 from loopir.tile_types import Tiles, tile_types
-from loopir.types import ForKind
-from loopir.walk import Path, node_at, substitute_node, symbol_names, walk
+from loopir.walk import Path, is_wave_loop, node_at, substitute_node, symbol_names, walk
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,3 @@ class Wave:
             f"give each wave the next part of a tile, or write the whole-tile operation\n"
             f"{excerpt(self.source, shown, focus)}"
         )
-
-
-def is_wave_loop(stmt: Stmt) -> bool:
-    return isinstance(stmt, For) and stmt.kind is ForKind.WAVE

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backends.triton_codegen.wave_axes import Splits, tile_splits
-from backends.triton_codegen.wave_loop import Wave, is_wave_loop
+from backends.triton_codegen.wave_loop import Wave
 from backends.triton_codegen.wave_order import check_order
 from loopir.effects import access_of, buffers_read, buffers_written
 from loopir.nodes import Access, Alloc, Atomic, Barrier, Body, Let, Load, Program, Stmt, Store
 from loopir.symbols import substitute, to_expr
-from loopir.walk import Path, map_bodies, substitute_node, walk_program
+from loopir.walk import Path, is_wave_loop, map_bodies, substitute_node, walk_program
 
 
 def collapse_waves(program: Program) -> Program:

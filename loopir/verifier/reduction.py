@@ -120,7 +120,7 @@ def _update_findings(
             yield Finding(site.path, message, name)
         elif found := sorted((operand | _heads(site, depth)) & tainted):
             message = f"what `{name}` takes in depends on an accumulator, through `{found[0]}`"
-            yield Finding(site.path, message, found[0])
+            yield Finding(site.path, message, found[0] if found[0] in operand else name)
 
 
 def _form(name: str, op: ReduceOp) -> str:

@@ -19,9 +19,9 @@ from loopir.nodes import (
     While,
 )
 from loopir.symbols import names_of, try_evaluate
-from loopir.types import ForKind, OrderKind
+from loopir.types import OrderKind
 from loopir.verifier.context import Context, Definition, Finding, Site
-from loopir.walk import node_at
+from loopir.walk import is_wave_loop, node_at
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
@@ -73,7 +73,7 @@ def wave_loops_have_constant_trips(ctx: Context) -> Iterator[Finding]:
 
 
 def _is_wave(site: Site) -> bool:
-    return isinstance(site.stmt, For) and site.stmt.kind is ForKind.WAVE
+    return is_wave_loop(site.stmt)
 
 
 def synchronisation_is_uniform(ctx: Context) -> Iterator[Finding]:

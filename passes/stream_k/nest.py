@@ -22,8 +22,7 @@ from loopir.nodes import (
 )
 from loopir.scope import constants
 from loopir.symbols import Expr, try_evaluate
-from loopir.types import ForKind
-from loopir.walk import Path, node_at, walk
+from loopir.walk import Path, enclosing, grid_band, is_wave_loop, node_at, walk
 from passes.base import Refusal
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
                 "start from a tiled grid",
             ),
         )
-    grids = tuple(_band(root, root_path))
+    grids = tuple(grid_band(root, root_path))
     grid_path, innermost = grids[-1]
     body_path: Path = (*grid_path, "body")
     placed = tuple(walk(innermost.body, body_path))
@@ -114,7 +113,7 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
     if len(reduces) != 1:
         return (_sk02(reduces[1] if reduces else grid_path, len(reduces)),)
     path = reduces[0]
-    between = tuple(_not_wave_loops(program, body_path, path, constants(kernel)))
+    between = tuple(_not_wave_loops(innermost, path, body_path))
     if between:
         return between
     inside = tuple(p for p in placed if p[0][: len(path)] == path and len(p[0]) > len(path))
@@ -134,24 +133,14 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
     )
 
 
-def _band(grid: Grid, path: Path) -> Iterator[tuple[Path, Grid]]:
-    """`grid` and the grids that are, one by one, the whole body of the one around them."""
-    yield path, grid
-    if len(grid.body) == 1 and isinstance(grid.body[0], Grid):
-        yield from _band(grid.body[0], (*path, "body", 0))
-
-
-def _not_wave_loops(
-    program: Program, body_path: Path, path: Path, env: dict[str, int]
-) -> Iterator[Refusal]:
-    """SK01 for each statement around the Reduce that is no wave loop of constant trip."""
-    for end in range(len(body_path) + 1, len(path), 2):
-        stmt = node_at(program, path[:end])
-        if not is_wave_loop(stmt) or try_evaluate(stmt.hi - stmt.lo, env) is None:
+def _not_wave_loops(innermost: Grid, path: Path, body_path: Path) -> Iterator[Refusal]:
+    """SK01 for each statement around the Reduce that is no wave loop; the verifier makes the trip
+    of those constant."""
+    for inner, stmt in enclosing(innermost.body, path[len(body_path) :]):
+        if not is_wave_loop(stmt):
             found = f"a {type(stmt).__name__.lower()} statement between the grid and the reduce"
-            yield _sk01(
-                path[:end], found, "only wave loops with a constant trip count may stand there"
-            )
+            hint = "only wave loops with a constant trip count may stand there"
+            yield _sk01((*body_path, *inner), found, hint)
 
 
 def _precedes(a: Path, b: Path) -> bool:
@@ -197,7 +186,3 @@ def tile_count(axes: tuple[GridAxis, ...]) -> Expr:
     for axis in axes[1:]:
         total = total * axis.extent
     return total
-
-
-def is_wave_loop(stmt: Stmt) -> bool:
-    return isinstance(stmt, For) and stmt.kind is ForKind.WAVE

@@ -3,6 +3,7 @@ words."""
 
 import re
 from functools import cache
+from typing import get_args
 
 import pytest
 import triton
@@ -10,6 +11,7 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from backends.triton_codegen import TARGETS as TABLE
 from backends.triton_codegen import (
     AotKernel,
     ArgKind,
@@ -19,6 +21,7 @@ from backends.triton_codegen import (
     emit,
     parse_target,
 )
+from backends.triton_codegen.compile import AheadTarget
 from backends.triton_codegen.dtypes import SIGNATURE_NAME
 from backends.triton_codegen.load import load
 from backends.triton_codegen.resources import from_ptxas
@@ -26,6 +29,7 @@ from loopir.build import gemm
 from loopir.errors import CodegenError
 from loopir.parser import parse
 from passes.stream_k import StreamKPass
+from passes.stream_k.atomics import ATOMIC_ADD
 from tests.support import kernels
 from tests.support.texts import GEMM
 
@@ -238,4 +242,11 @@ kernel @k(A: f32[16], out C: f32[16]) {alias}{{
 """
     barrier = "tl.debug_barrier()"
     assert barrier in emit(parse(text.format(alias="alias(A, C) "))).source
+    by_a_third = text.replace("A: f32[16], ", "A: f32[16], Z: f32[16], ")
+    assert barrier in emit(parse(by_a_third.format(alias="alias(A, Z)\n    alias(Z, C) "))).source
     assert barrier not in emit(parse(text.format(alias=""))).source
+
+
+def test_every_target_is_one_that_types_and_atomics_know():
+    ahead = {t for t in TABLE if ":" in t}
+    assert set(get_args(AheadTarget)) == ahead == set(ATOMIC_ADD)

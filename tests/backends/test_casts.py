@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from backends.triton_codegen import CompiledKernel, compile
+from backends.triton_codegen import CompiledKernel, compile, emit
 from backends.triton_codegen.dtypes import TORCH_NAME
 from loopir.errors import CodegenError
 from loopir.interp import rounded, run
@@ -109,4 +109,11 @@ def test_numbers_keep_their_digits_and_wrap_and_nan_propagates(dtype: str, expr:
 
 @pytest.mark.parametrize("dtype", ["i8", "i16"])
 def test_sums_of_small_integers_wrap_in_their_own_type(dtype: str):
-    check(DType(dtype), DType(dtype), "a + expand(sum(a, 0), 0)", "interpret")
+    wide = "cast(i32, a) + cast(i32, expand(sum(a, 0), 0))"  # of the wrapped sum
+    check(DType(dtype), DType.I32, wide, "interpret")
+
+
+def test_max_and_min_are_told_to_propagate_nan():
+    # in Triton's interpreter they do in any case; on a GPU the test above needs it
+    program = parse(KERNEL.format(source="f32", target="f32", expr="max(a, min(a, 0))", n=32))
+    assert emit(program).source.count("propagate_nan=tl.PropagateNan.ALL") == 2

@@ -484,3 +484,26 @@ def test_a_hostile_chain_of_squares_ends():
     text = f"kernel @k() {{\n grid (t) in [9] {{\n {body} }}\n}}\n"
     assert fact_of(text, "x3").hi < inf
     assert fact_of(text, "x59").hi == inf
+
+
+SHRINKING = """\
+kernel @shrinking(out C: f32[16]) {
+  grid (g) in [1] {
+    let e = 9
+    let i = 0
+    while i < e {
+      {first}
+      let left = e - 1 - i
+      set i = i + 1
+    }
+  }
+}
+"""
+
+
+def test_what_a_condition_says_is_forgotten_when_a_variable_in_it_is_set():
+    left = parse_expr("e - 1 - i")
+    for first, holds in (("barrier", True), ("set e = e - 3", False)):  # -3 in the third turn
+        kernel = parse(SHRINKING.replace("{first}", first)).kernels[0]
+        env = ranges(kernel)[("body", 0, "body", 2, "body", 1)]
+        assert is_nonnegative(left, env) is holds

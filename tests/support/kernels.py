@@ -1,6 +1,8 @@
 """Programs that no builder makes: what a backend must emit right without having foreseen them."""
 # ruff: noqa: E501  a header of the IR is one line
 
+from tests.support.texts import GEMM, edited
+
 #: two accumulators of one reduction, a gated epilogue, a row-major and a transposed output
 DUAL = """\
 kernel @dual(A: bf16[M, K], B: bf16[K, N], D: bf16[K, N], bias: f32[N], out C: f32[M, N], out T: f16[N, M])
@@ -207,27 +209,16 @@ kernel @copy(X: f32[T, N], out Y: f32[N])
 """
 
 #: 8-bit integers summed in 32 bits
-INT8 = """\
-kernel @int8(A: i8[M, K], B: i8[K, N], out C: i32[M, N])
-    where M = 70, N = 40, K = 100, BM = 64, BN = 32, BK = 32, P = max(1, ceildiv(K, BK)) {
-  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {
-    alloc acc: register i32[BM, BN]
-    alloc a: shared i8[BM, BK]
-    alloc b: shared i8[BK, BN]
-    fill acc, 0
-    reduce (acc: add) {
-      for kp in 0 .. P {
-        coop_load a, A[ti * BM +: BM, kp * BK +: BK] masked
-        coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked
-        barrier
-        dot acc, a, b
-        barrier
-      }
-    }
-    store C[ti * BM +: BM, tj * BN +: BN], acc masked
-  }
-}
-"""
+INT8 = edited(
+    GEMM,
+    ("@gemm(A: f16[M, K], B: f16[K, N], out C: f32[M, N])",
+     "@int8(A: i8[M, K], B: i8[K, N], out C: i32[M, N])"),
+    ("M = 96, N = 80, K = 100, BM = 32, BN = 32, BK = 16",
+     "M = 70, N = 40, K = 100, BM = 64, BN = 32, BK = 32"),
+    ("register f32", "register i32"),
+    ("shared f16[BM", "shared i8[BM"),
+    ("shared f16[BK", "shared i8[BK"),
+)  # fmt: skip
 
 #: every function of `ewise` on f32 tiles, one output row each
 FUNCTIONS = """\

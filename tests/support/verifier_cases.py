@@ -53,6 +53,19 @@ kernel @argmax(X: f32[M, K], out Y: f32[M], out Z: f32[M])
 """
 
 
+#: a scalar that depends on an accumulator, by way of memory, beside one that does not
+CONDITIONAL = edited(
+    ARGMAX,
+    ("out Y: f32[M]", "inout F: i32[16], out Y: f32[M]"),
+    ("    fill top", "    alloc mark: register i32[BM]\n    fill top"),
+    (
+        "        ewise total = total + t\n",
+        "        ewise mark = cast(i32, run)\n        store F[0 +: BM], mark\n"
+        "        let f = F[0]\n        if k == 0 {\n          ewise total = total + t\n        }\n",
+    ),
+)
+
+
 class Case(NamedTuple):
     """The complete set of codes that one edit of an accepted program causes."""
 
@@ -283,6 +296,7 @@ CASES = [
     Case(
         "V25 V39", MAX_ROWS, "coop_load x, X", "load top, Y[ti * BM +: BM] masked\ncoop_load x, X"
     ),
+    Case("V39", CONDITIONAL, "if k == 0", "if f == 0"),
     Case("V39", ARGMAX, "ewise t = x * 2", "ewise t = total * 2"),
     Case("V39", ARGMAX, "ewise t = x * 2", "ewise t = run * 2"),
     Case("V39", ARGMAX, "ewise total = total + t", "ewise total = total + run"),

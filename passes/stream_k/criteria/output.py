@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from loopir.deps import scalar_values
-from loopir.effects import access_of, has_side_effect
-from loopir.nodes import ElementRead, For, GridAxis, If, Let, Load, Param, Stmt, While
+from loopir.effects import buffers_read, buffers_written, has_side_effect
+from loopir.nodes import For, GridAxis, If, Load, Param, Stmt, While
 from loopir.printer import stmt_text
 from loopir.symbols import Expr, names_of, substitute
 from loopir.types import Direction
-from loopir.walk import Path, node_at, substitute_node
+from loopir.walk import Path, enclosing, node_at, substitute_node
 from passes.base import Refusal
 from passes.stream_k.coverage import Sizes, covers
 from passes.stream_k.dataflow import Writeback, epilogue, other_uses, unseparated, writebacks
@@ -60,15 +60,9 @@ def _covers(nest: Nest, back: Writeback, param: Param) -> bool:
 
 def _waves_from_zero(nest: Nest, path: Path) -> Iterator[GridAxis]:
     """The variables of the wave loops around a statement."""
-    for loop in _around(nest, path):
+    for _, loop in enclosing(nest.body, path[len(nest.body_path) :]):
         if isinstance(loop, For) and loop.lo == 0 and nest.constant(loop.step) == 1:
             yield GridAxis(loop.iv, loop.hi)
-
-
-def _around(nest: Nest, path: Path) -> Iterator[Stmt]:
-    """What stands between the grid and a statement, outermost first."""
-    relative = path[len(nest.body_path) :]
-    return (node_at(nest.body, relative[:end]) for end in range(1, len(relative), 2))
 
 
 def _sk07(path: Path, found: str, hint: str, focus: str = "") -> Refusal:
@@ -126,11 +120,7 @@ def no_side_effects(nest: Nest, options: Options) -> Iterator[Refusal]:
 
 def _buffer(stmt: Stmt) -> str:
     """The buffer that a statement accesses."""
-    access = access_of(stmt)
-    if access is not None:
-        return access.buffer
-    read = stmt.expr if isinstance(stmt, Let) else getattr(stmt, "counter", None)
-    return read.buffer if isinstance(read, ElementRead) else ""
+    return next(iter(buffers_read(stmt) | buffers_written(stmt)), "")
 
 
 def _is_exact_read(nest: Nest, path: Path, stmt: Stmt, back: Writeback) -> bool:

@@ -15,31 +15,17 @@ from passes.stream_k import StreamKPass
 from tests.support.interp import same_bits
 from tests.support.reference import outputs_of_both
 from tests.support.texts import edited
+from tests.support.wave_kernels import GEMM_ROWS
 
 Edit = tuple[str, str]
 
+SMALL = "M = 37, N = 21, K = 45, BM = 16, BN = 16, BK = 8, WM = 4"
+
 #: a wave loop around everything: each wave has its own rows and its own reduction
-AROUND = """\
-kernel @rows(A: f16[M, K], B: f16[K, N], out C: f32[M, N])
-    where M = 37, N = 21, K = 45, BM = 16, BN = 16, BK = 8, WM = 4, P = max(1, ceildiv(K, BK)) {
-  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {
-    alloc b: shared f16[BK, BN]
-    wave w in 0 .. BM // WM {
-      alloc acc: register f32[WM, BN]
-      alloc a: shared f16[WM, BK]
-      fill acc, 0
-      reduce (acc: add) {
-        for kp in 0 .. P {
-          load a, A[ti * BM + w * WM +: WM, kp * BK +: BK] masked
-          coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked
-          dot acc, a, b
-        }
-      }
-      store C[ti * BM + w * WM +: WM, tj * BN +: BN], acc masked
-    }
-  }
-}
-"""
+AROUND = edited(
+    GEMM_ROWS,
+    ("M = 100, N = 72, K = 70, BM = 64, BN = 32, BK = 16, WM = 16", SMALL),
+)
 
 #: a wave loop around the writeback only: each wave stores a copy of the tile
 EPILOGUE = """\
