@@ -25,6 +25,7 @@ from loopir.nodes import (
     Flag,
     Let,
     Load,
+    Mask,
     Negate,
     Stmt,
     Store,
@@ -42,7 +43,7 @@ def tile_refs(expr: Ewise_) -> Iterator[str]:
         case Apply(_, args):
             for arg in args:
                 yield from tile_refs(arg)
-        case Cast(_, arg) | Expand(arg, _) | AxisReduce(_, arg, _):
+        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg) | Mask(arg):
             yield from tile_refs(arg)
 
 

@@ -4,17 +4,30 @@ import math
 from collections.abc import Callable
 
 from loopir.cursor import Cursor, nearest
+from loopir.ewise_text import AXIS_REDUCTIONS
+from loopir.expr_parser import index_expr
 from loopir.lexer import Token, TokenKind
-from loopir.nodes import EWISE_FUNCTIONS, Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
-from loopir.types import DType, ReduceOp
+from loopir.nodes import (
+    EWISE_FUNCTIONS,
+    Apply,
+    AxisReduce,
+    Cast,
+    Ewise_,
+    Expand,
+    Literal,
+    Mask,
+    TileRef,
+)
+from loopir.symbols import Expr
+from loopir.types import DType
 
 #: Operations of one element-wise expression, whose tree is as deep as its chains are long.
 MAX_OPERATIONS = 100
 
 _SUM = {"+": "add", "-": "sub"}
 _PRODUCT = {"*": "mul", "/": "div"}
-_AXIS_REDUCTIONS = {"sum": ReduceOp.ADD, "amax": ReduceOp.MAX, "amin": ReduceOp.MIN}
-_FUNCTIONS = ("cast", "expand", *_AXIS_REDUCTIONS, *EWISE_FUNCTIONS)
+_AXIS_REDUCTIONS = {text: op for op, text in AXIS_REDUCTIONS.items()}
+_FUNCTIONS = ("cast", "expand", "mask", *_AXIS_REDUCTIONS, *EWISE_FUNCTIONS)
 
 
 def literal(c: Cursor) -> Literal:
@@ -94,6 +107,8 @@ def _arguments(c: Cursor, token: Token) -> Ewise_:
         return Cast(dtype, _sum(c))
     if token.text == "expand":
         return Expand(_sum(c), _axis(c))
+    if token.text == "mask":
+        return Mask(_sum(c), _axis(c), _index(c), _index(c), _otherwise(c))
     if token.text in _AXIS_REDUCTIONS:
         return AxisReduce(_AXIS_REDUCTIONS[token.text], _sum(c), _axis(c))
     return _apply(c, token)
@@ -102,6 +117,20 @@ def _arguments(c: Cursor, token: Token) -> Ewise_:
 def _axis(c: Cursor) -> int:
     c.expect(",")
     return c.integer("an axis")
+
+
+def _index(c: Cursor) -> Expr:
+    """An index expression, whose operations count for themselves."""
+    c.expect(",")
+    operations = c.operations
+    expr = index_expr(c)
+    c.operations = operations
+    return expr
+
+
+def _otherwise(c: Cursor) -> Literal:
+    c.expect(",")
+    return literal(c)
 
 
 def _apply(c: Cursor, token: Token) -> Ewise_:

@@ -2,12 +2,20 @@
 
 import math
 
-from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
+from loopir.expr_text import expr_text
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, TileRef
 from loopir.types import ReduceOp
 
 _SUM, _PRODUCT, _NEGATION, _ATOM = range(4)
 _INFIX = {"add": ("+", _SUM), "sub": ("-", _SUM), "mul": ("*", _PRODUCT), "div": ("/", _PRODUCT)}
-_AXIS_REDUCTIONS = {ReduceOp.ADD: "sum", ReduceOp.MAX: "amax", ReduceOp.MIN: "amin"}
+AXIS_REDUCTIONS = {
+    ReduceOp.ADD: "sum",
+    ReduceOp.MUL: "prod",
+    ReduceOp.MAX: "amax",
+    ReduceOp.MIN: "amin",
+    ReduceOp.AND: "reduce_and",
+    ReduceOp.OR: "reduce_or",
+}
 
 
 def ewise_text(expr: Ewise_) -> str:
@@ -22,7 +30,10 @@ def ewise_text(expr: Ewise_) -> str:
         case Expand(arg, axis):
             return f"expand({ewise_text(arg)}, {axis})"
         case AxisReduce(op, arg, axis):
-            return f"{_AXIS_REDUCTIONS.get(op, f'<{op.value}>')}({ewise_text(arg)}, {axis})"
+            return f"{AXIS_REDUCTIONS.get(op, f'<{op.value}>')}({ewise_text(arg)}, {axis})"
+        case Mask(arg, axis, start, limit, otherwise):
+            place = f"{axis}, {expr_text(start)}, {expr_text(limit)}"
+            return f"mask({ewise_text(arg)}, {place}, {literal_text(otherwise)})"
         case Apply(fn, args):
             return _apply_text(fn, args)
 

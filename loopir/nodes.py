@@ -134,15 +134,27 @@ class Expand:
 
 @dataclass(frozen=True)
 class AxisReduce:
-    """`sum(arg, axis)`, `amax(arg, axis)`, `amin(arg, axis)`: combine along one axis, which
-    disappears. `op` is add, max or min."""
+    """`sum(arg, axis)`, and `prod`, `amax`, `amin`, `reduce_and`, `reduce_or`: combine along one
+    axis, which disappears. `op` is add, mul, max, min, and, or."""
 
     op: ReduceOp
     arg: "Ewise_"
     axis: int
 
 
-Ewise_: TypeAlias = TileRef | Literal | Apply | Cast | Expand | AxisReduce
+@dataclass(frozen=True)
+class Mask:
+    """`mask(arg, axis, start, limit, v)`: the elements at position p along `axis` of `arg` where
+    start + p < limit; `v` in place of the others."""
+
+    arg: "Ewise_"
+    axis: int
+    start: Expr
+    limit: Expr
+    otherwise: Literal
+
+
+Ewise_: TypeAlias = TileRef | Literal | Apply | Cast | Expand | AxisReduce | Mask
 
 #: name -> number of arguments
 EWISE_FUNCTIONS = {
@@ -172,8 +184,8 @@ class Set:
 
 @dataclass(frozen=True)
 class Alloc:
-    """`alloc name: space dtype[shape]`: a tile of the block. The space is shared, register or
-    fragment."""
+    """`alloc name: space dtype[shape]`: a tile of the block; `[]` is one element. The space is
+    local, shared, register or fragment."""
 
     name: str
     space: Space
@@ -253,8 +265,9 @@ class Ewise:
 
 @dataclass(frozen=True)
 class For:
-    """`for iv in lo .. hi [step s] { }`, or `wave iv in lo .. hi { }`: a constant-trip map over the
-    block's warps."""
+    """`for iv in lo .. hi [step s] { }`; `parallel iv in lo .. hi { }`: iterations in any order, at
+    the root of an untiled nest; `wave iv in lo .. hi { }`: a constant-trip map over the block's
+    warps."""
 
     iv: str
     lo: Expr

@@ -72,6 +72,10 @@ def _for(c: Cursor) -> ir.For:
     return _loop(c, ForKind.SEQUENTIAL)
 
 
+def _parallel(c: Cursor) -> ir.For:
+    return _loop(c, ForKind.PARALLEL)
+
+
 def _wave(c: Cursor) -> ir.For:
     return _loop(c, ForKind.WAVE)
 
@@ -270,6 +274,7 @@ _STATEMENTS: dict[str, Callable[[Cursor], ir.Stmt]] = {
     "dot": _dot,
     "ewise": _ewise,
     "for": _for,
+    "parallel": _parallel,
     "wave": _wave,
     "while": _while,
     "if": _if,

@@ -17,6 +17,7 @@ from loopir.nodes import (
     Ewise_,
     Expand,
     Kernel,
+    Mask,
     TileRef,
 )
 from loopir.scope import constants
@@ -90,13 +91,15 @@ def ewise_shape(expr: Ewise_, tiles: Tiles, mistakes: list[str] | None = None) -
         case AxisReduce(_, arg, axis):
             shape = _with_axis(expr, ewise_shape(arg, tiles, noted), 0, noted)
             return None if shape is None else (*shape[:axis], *shape[axis + 1 :])
+        case Mask(arg):
+            return _with_axis(expr, ewise_shape(arg, tiles, noted), 0, noted)
         case Apply(_, args):
             return _broadcast([ewise_shape(a, tiles, noted) for a in args], noted)
     return ()
 
 
 def _with_axis(
-    expr: Expand | AxisReduce, shape: Shape | None, extra: int, mistakes: list[str]
+    expr: Expand | AxisReduce | Mask, shape: Shape | None, extra: int, mistakes: list[str]
 ) -> Shape | None:
     """`shape`, if the axis of `expr` is one of its own or, with `extra`, of one that it can get."""
     if shape is None or 0 <= expr.axis < len(shape) + extra:
@@ -110,7 +113,7 @@ def _broadcast(shapes: list[Shape | None], mistakes: list[str]) -> Shape | None:
     for shape in shapes:
         if shape is None:
             return None
-        met = _meet(result, shape)
+        met = broadcast(result, shape)
         if met is None:
             mistakes.append(f"shapes {list(result)} and {list(shape)} do not broadcast")
             return None
@@ -118,7 +121,8 @@ def _broadcast(shapes: list[Shape | None], mistakes: list[str]) -> Shape | None:
     return result
 
 
-def _meet(a: Shape, b: Shape) -> Shape | None:
+def broadcast(a: Shape, b: Shape) -> Shape | None:
+    """The shape that both broadcast to; None if there is none."""
     if not a or not b:
         return a or b
     if len(a) != len(b) or any(x != y and 1 not in (x, y) for x, y in zip(a, b, strict=True)):
@@ -136,7 +140,7 @@ def ewise_dtype(expr: Ewise_, tiles: Tiles) -> DType | None:
             return tiles[name].dtype if name in tiles else None
         case Cast(dtype):
             return dtype
-        case Expand(arg) | AxisReduce(_, arg):
+        case Expand(arg) | AxisReduce(_, arg) | Mask(arg):
             return ewise_dtype(arg, tiles)
         case Apply(_, args):
             return next((d for a in args if (d := ewise_dtype(a, tiles)) is not None), None)
@@ -151,6 +155,9 @@ def typed_nodes(expr: Ewise_, expected: DType, tiles: Tiles) -> Iterator[tuple[E
         case Apply(_, args):
             for arg in args:
                 yield from typed_nodes(arg, dtype, tiles)
+        case Mask(arg, otherwise=number):
+            yield from typed_nodes(arg, dtype, tiles)
+            yield number, dtype
         case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg):
             yield from typed_nodes(arg, dtype, tiles)
 

@@ -70,9 +70,10 @@ _BITS = {
 
 
 class Space(Enum):
-    """Where a buffer lives. `alloc` makes the first three; parameters are global, workspaces
-    workspace."""
+    """Where a buffer lives. `alloc` makes the first four; local is a tile of the block that no
+    pass has placed yet. Parameters are global, workspaces workspace."""
 
+    LOCAL = "local"
     SHARED = "shared"
     REGISTER = "register"
     FRAGMENT = "fragment"
@@ -87,7 +88,10 @@ class Direction(Enum):
 
 
 class ForKind(Enum):
+    """The value is the keyword. Iterations of a PARALLEL loop are independent of each other."""
+
     SEQUENTIAL = "for"
+    PARALLEL = "parallel"
     WAVE = "wave"
 
 
@@ -133,8 +137,8 @@ class ReduceOp(Enum):
             ReduceOp.MUL: 1,
             ReduceOp.MAX: low,
             ReduceOp.MIN: high,
-            ReduceOp.AND: -1 if dtype.is_int else None,
-            ReduceOp.OR: 0 if dtype.is_int else None,
+            ReduceOp.AND: {Kind.INT: -1, Kind.BOOL: 1}.get(dtype.kind),
+            ReduceOp.OR: None if dtype.is_float else 0,
         }
         return table.get(self)
 

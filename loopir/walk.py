@@ -11,7 +11,19 @@ from typing import Any, TypeAlias
 
 import sympy
 
-from loopir.nodes import Body, For, Grid, Grid1D, GridAxis, Kernel, Program, Stmt
+from loopir.nodes import (
+    Alloc,
+    Arrive,
+    Body,
+    For,
+    Grid,
+    Grid1D,
+    GridAxis,
+    Kernel,
+    Let,
+    Program,
+    Stmt,
+)
 from loopir.symbols import Expr, names_of, substitute
 from loopir.types import ForKind
 
@@ -52,6 +64,14 @@ def grid_axes(stmt: Stmt) -> tuple[GridAxis, ...]:
     return stmt.axes if isinstance(stmt, Grid) else ()
 
 
+def names_made(stmt: Stmt) -> frozenset[str]:
+    """Names that the statement itself makes; each has one value an iteration of what is around."""
+    match stmt:
+        case Let(name) | Alloc(name) | Arrive(name) | For(name):
+            return frozenset((name,))
+    return frozenset(axis.iv for axis in grid_axes(stmt))
+
+
 def enclosing(root: Any, path: Path) -> Iterator[tuple[Path, Stmt]]:
     """The statements around the one at `path`, outermost first, each with its path from `root`, a
     body."""
@@ -68,6 +88,19 @@ def grid_band(grid: Grid, path: Path) -> Iterator[tuple[Path, Grid]]:
 
 def is_wave_loop(stmt: Any) -> bool:
     return isinstance(stmt, For) and stmt.kind is ForKind.WAVE
+
+
+def is_parallel_loop(stmt: Any) -> bool:
+    return isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL
+
+
+def parallel_band(stmt: Stmt, path: Path) -> Iterator[tuple[Path, For]]:
+    """`stmt`, if it is a parallel loop, and the parallel loops that are, one by one, the whole body
+    of the one around them."""
+    if isinstance(stmt, For) and is_parallel_loop(stmt):
+        yield path, stmt
+        if len(stmt.body) == 1:
+            yield from parallel_band(stmt.body[0], (*path, "body", 0))
 
 
 def map_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:

@@ -1,15 +1,17 @@
 """What `loopir-opt` tells about a run besides its result: one observer of the pipeline a flag."""
 
 import difflib
+import shlex
 from typing import TextIO
 
+from loopir import __version__
 from loopir.deps import dependences, to_dot
 from loopir.nodes import Program
 from loopir.printer import to_text
 from passes.base import Pass
 from passes.explain import explain
 from passes.options import Option, options_of, value_text
-from passes.pipeline import Observer, PassTrace
+from passes.pipeline import Observer, PassPipeline, PassTrace
 from passes.registry import PASSES
 
 ALL, CHANGED = "all", "changed"
@@ -47,9 +49,15 @@ def print_time(out: TextIO) -> Observer:
     return observe
 
 
-def collect_explanations(into: list[str]) -> Observer:
+def collect_explanations(into: list[str], sms: int | None) -> Observer:
     """Gather what every pass reports of itself and the program it was given."""
-    return lambda trace: into.append(explain(trace.before, trace.applied))
+    return lambda trace: into.append(explain(trace.before, trace.applied, sms=sms))
+
+
+def head(pipeline: PassPipeline) -> str:
+    """What made a text: the version, and the passes."""
+    version = f"loopir {__version__}"
+    return f"{version} -p {shlex.quote(str(pipeline))}" if pipeline.passes else version
 
 
 def dump(result: str, head: str, explanations: list[str]) -> str:

@@ -1,9 +1,12 @@
 """Every pass that a pipeline string can name."""
 
 from passes.base import Pass
+from passes.local_storage import LocalStoragePass
 from passes.mma_expand import MmaExpandPass
+from passes.offload import OffloadPass
 from passes.stream_k import StreamKPass
+from passes.tile import TilePass
 from passes.tile_order import TileOrderPass
 
-_ALL = (MmaExpandPass, StreamKPass, TileOrderPass)
+_ALL = (LocalStoragePass, MmaExpandPass, OffloadPass, StreamKPass, TileOrderPass, TilePass)
 PASSES: dict[str, type[Pass]] = {cls.name: cls for cls in _ALL}

@@ -27,12 +27,12 @@ from loopir.symbols import Expr, evaluate, names_of
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tensor of the kernel: its Python name, and the stride argument of each dimension (None:
-    stride one)."""
+    """A tensor of the kernel: its Python name, and the stride of each dimension: an argument's
+    name, or an expression where the tensor is dense (None: stride one)."""
 
     name: str
     source: Param | Workspace
-    strides: tuple[str | None, ...]
+    strides: tuple[str | Expr | None, ...]
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,8 @@ class AccessWriter:
         return f"{self.buffer.name}_{position}" if axis.name.startswith("_") else axis.name
 
     def _vector(self, axis: TileAxis, position: int, name: str) -> str:
-        numbers = f"tl.arange(0, {self.size_text(axis)})"
-        if self.scalars.is_constant(axis.start):  # 32 bits so far
-            numbers = f"tl.cast({numbers}, tl.int64)"
-        total = numbers if axis.start == 0 else f"{self.scalars.summand(axis.start)} + {numbers}"
-        return f"{name} = {_placed(total, position, len(self.access.axes))}"
+        rank = len(self.access.axes)
+        return f"{name} = {numbers(axis.start, self.size_text(axis), self.scalars, position, rank)}"
 
     def size_text(self, axis: TileAxis) -> str:
         check_size(axis.size, self.scalars, self.refuse)
@@ -113,10 +110,16 @@ class AccessWriter:
         for index, text, stride in zip(self.access.index, texts, self.buffer.strides, strict=True):
             if index == 0:
                 continue
-            if stride is not None:
-                self.used.add(stride)
-            terms.append(text if stride is None else stride if index == 1 else f"{text} * {stride}")
+            step = self._stride(stride)
+            terms.append(_times(text, step, index))
         return " + ".join(terms)
+
+    def _stride(self, stride: str | Expr | None) -> str:
+        if isinstance(stride, Expr):
+            return self.scalars.operand(stride)
+        if stride is not None:
+            self.used.add(stride)
+        return stride or ""
 
     def _mask(self, texts: list[str]) -> str:
         """What must hold of an element. An access without a mask gets what cannot be shown, too: in
@@ -140,6 +143,12 @@ class AccessWriter:
         return [*low, f"({text} < {self.scalars.text(extent)})"]
 
 
+def _times(text: str, stride: str, index: Expr) -> str:
+    if not stride:
+        return text
+    return stride if index == 1 else f"{text} * {stride}"
+
+
 def check_size(size: Expr, scalars: Scalars, refuse: Callable[[str, str], NoReturn]) -> int:
     """The value of a tile size; refuses one that is unknown before launch or no power of two."""
     text = expr_text(size)
@@ -153,6 +162,15 @@ def check_size(size: Expr, scalars: Scalars, refuse: Callable[[str, str], NoRetu
             text,
         )
     return value
+
+
+def numbers(start: Expr, size: str, scalars: Scalars, position: int, rank: int) -> str:
+    """`start + 0, 1, ... size - 1` in 64 bits, along axis `position` of a tile of `rank` axes."""
+    counted = f"tl.arange(0, {size})"
+    if scalars.is_constant(start):  # 32 bits so far
+        counted = f"tl.cast({counted}, tl.int64)"
+    total = counted if start == 0 else f"{scalars.summand(start)} + {counted}"
+    return _placed(total, position, rank)
 
 
 def _placed(text: str, position: int, rank: int) -> str:

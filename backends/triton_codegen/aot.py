@@ -1,7 +1,7 @@
 """Compiles a kernel ahead of time, on any machine: no GPU, no driver."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,12 +20,14 @@ _STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 
 @dataclass(frozen=True)
 class AotKernel:
-    """A kernel compiled for one target.
+    """A kernel compiled for one target; of a program of several, the first, and `later` the others
+    in the order of their launch.
 
     `binary`: cubin or hsaco; `assembly`: PTX or amdgcn; `metadata`: what a loader needs (name,
     shared, num_warps, ...); `registers` a thread; `spill_bytes` a thread, stores and loads;
     `shared_bytes` a block; `warnings` of the assembler; `assumptions`: what must hold of the
-    arguments at every launch.
+    arguments at every launch; `workspace`: the bytes that a launch needs beside its tensors, as
+    text over the sizes that are open.
     """
 
     info: KernelInfo
@@ -38,6 +40,13 @@ class AotKernel:
     shared_bytes: int
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
+    workspace: str = "0 bytes"
+    later: tuple["AotKernel", ...] = ()
+
+    @property
+    def kernels(self) -> tuple["AotKernel", ...]:
+        """The program's kernels, in the order of their launch."""
+        return (self, *self.later)
 
     @cached_property
     def sass(self) -> str:
@@ -46,16 +55,22 @@ class AotKernel:
 
 
 def compile_ahead(module: Module, target: Target) -> AotKernel:
-    """The first kernel of `module` for `target`, with the module's settings.
+    """The kernels of `module` for `target`, with the module's settings: the first, and the others
+    in its `later`.
 
     CodegenError: Triton or the assembler refuses the kernel (with its message), or it needs more
     shared memory than a block can have (needed, available, what to change).
     """
     _check_compiles()
-    (info,) = module.kernels
-    compiled = _compiled(module, info, target)
+    first, *later = (_compiled_kernel(module, i, target) for i in range(len(module.kernels)))
+    return replace(first, later=tuple(later))
+
+
+def _compiled_kernel(module: Module, index: int, target: Target) -> AotKernel:
+    info, aligned = module.kernels[index], _aligned(module, index)
+    compiled = _compiled(module, info, aligned, target)
     metadata = compiled.metadata._asdict()
-    _check_shared(metadata["shared"], target, module)
+    _check_shared(info, metadata["shared"], target, module)
     assembly_stage, binary_stage = _STAGES[target.backend]
     assembly = compiled.asm[assembly_stage]
     found = measure(target, assembly, module.settings.fp_fusion)
@@ -69,7 +84,8 @@ def compile_ahead(module: Module, target: Target) -> AotKernel:
         found.spill_bytes,
         metadata["shared"],
         found.warnings,
-        _assumptions(_aligned(module)),
+        _assumptions(aligned),
+        module.workspace_text,
     )
 
 
@@ -83,11 +99,10 @@ def _check_compiles() -> None:
         )
 
 
-def _aligned(module: Module) -> tuple[KernelArg, ...]:
+def _aligned(module: Module, index: int) -> tuple[KernelArg, ...]:
     """Arguments compiled as multiples of 16: the starts of tensors, and strides, unless they belong
     to a tensor whose rows have a known length that is none."""
-    (info,) = module.kernels
-    kernel = module.program.kernels[0]
+    info, kernel = module.kernels[index], module.program.kernels[index]
     sizes, params = constants(kernel), {p.name: p for p in kernel.params}
 
     def is_aligned(arg: KernelArg) -> bool:
@@ -110,7 +125,9 @@ def _assumptions(aligned: tuple[KernelArg, ...]) -> tuple[str, ...]:
     )
 
 
-def _compiled(module: Module, info: KernelInfo, target: Target) -> Any:
+def _compiled(
+    module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
+) -> Any:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -124,7 +141,6 @@ def _compiled(module: Module, info: KernelInfo, target: Target) -> Any:
     function = getattr(load(module.source), info.name)
     signature = {a.name: _signature(a) for a in info.args}
     constants = {(i,): a.value for i, a in enumerate(info.args) if a.kind is ArgKind.CONSTANT}
-    aligned = _aligned(module)
     attributes = {(i,): _DIVISIBLE for i, a in enumerate(info.args) if a in aligned}
     source = ASTSource(function, signature, constants, attributes)
     gpu = GPUTarget(target.backend, target.arch, target.warp_size)
@@ -144,16 +160,17 @@ def _signature(arg: KernelArg) -> str:
     return "i64"
 
 
-def _check_shared(needed: int, target: Target, module: Module) -> None:
+def _check_shared(info: KernelInfo, needed: int, target: Target, module: Module) -> None:
     if needed > target.shared_bytes:
-        raise CodegenError(shared_memory_text(target.text, needed, target.shared_bytes, module))
+        name, available = f"@{info.symbol}", target.shared_bytes
+        raise CodegenError(shared_memory_text(target.text, name, needed, available, module))
 
 
-def shared_memory_text(target: str, needed: int, available: int, module: Module) -> str:
+def shared_memory_text(target: str, name: str, needed: int, available: int, module: Module) -> str:
     """The message of a kernel that is over the limit."""
     stages = module.settings.num_stages
     advice = f"lower num_stages (now {stages}) or " if stages > 1 else ""
     return (
-        f"{target}: @{module.kernels[0].name} needs {needed:,} bytes of shared memory, a block "
+        f"{target}: {name} needs {needed:,} bytes of shared memory, a block "
         f"can have {available:,}; {advice}take a smaller tile"
     )

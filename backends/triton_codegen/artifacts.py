@@ -18,7 +18,8 @@ _SUFFIXES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 def compile_all(
     module: Module, targets: Sequence[Target], folder: Path | None
 ) -> tuple[str, tuple[str, ...]]:
-    """The table of results, and the text of each refusal. Files go to `folder`, if any; OSError."""
+    """The table of results, a row a kernel, and the text of each refusal. Files go to `folder`, if
+    any; OSError."""
     rows, refusals = [_HEAD], []
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -26,27 +27,32 @@ def compile_all(
     for target in targets:
         start = time.perf_counter()
         try:
-            kernel = compile_ahead(module, target)
+            first = compile_ahead(module, target)
         except CodegenError as error:
             refusals.append(str(error))
             rows.append(f"{target.text:<12} refused")
             continue
-        rows.append(_row(kernel, time.perf_counter() - start))
-        rows += [f"  warning: {text}" for text in kernel.warnings]
-        if folder:
-            write_artifacts(kernel, folder)
+        seconds = time.perf_counter() - start
+        for kernel in first.kernels:
+            label = target.text if kernel is first else f"  @{kernel.info.symbol}"
+            rows.append(_row(label, kernel, f"{seconds:.2f}" if kernel is first else ""))
+            rows += [f"  warning: {text}" for text in kernel.warnings]
+            if folder:
+                write_artifacts(kernel, folder)
+    if module.program.workspaces:
+        rows.append(f"workspace: {module.workspace_text}")
     return "\n".join(rows), tuple(refusals)
 
 
-def _row(kernel: AotKernel, seconds: float) -> str:
+def _row(label: str, kernel: AotKernel, seconds: str) -> str:
     return _ROW.format(
-        kernel.target.text,
+        label,
         kernel.registers,
         kernel.spill_bytes,
         kernel.shared_bytes,
         len(kernel.binary),
-        f"{seconds:.2f}",
-    )
+        seconds,
+    ).rstrip()
 
 
 def write_artifacts(kernel: AotKernel, folder: Path) -> None:
@@ -71,4 +77,5 @@ def _description(kernel: AotKernel) -> dict:
         "spill_bytes": kernel.spill_bytes,
         "arguments": [a for a in args if a["kind"] != "constant"],
         "assumptions": list(kernel.assumptions),
+        "workspace": kernel.workspace,
     }

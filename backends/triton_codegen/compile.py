@@ -28,8 +28,8 @@ AheadTarget: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A kernel that can be called: `kernel(A, B, C, **options)` is `launch()` of the emitted
-    file."""
+    """A program's kernels as a function: `kernel(A, B, C, **options)` is `launch()` of the emitted
+    file, which `namespace` holds with all its other names."""
 
     module: Module
     target: Target
@@ -38,6 +38,19 @@ class CompiledKernel:
     @property
     def source(self) -> str:
         return self.module.source
+
+    def workspace_bytes(self, **sizes: Any) -> int:
+        """Bytes of the workspace that a launch needs: `workspace_bytes()` of the emitted file, 0 of
+        a program that has none."""
+        function = getattr(self.namespace, "workspace_bytes", None)
+        return function(**sizes) if function else 0
+
+    def new_workspace(self, device: int, **sizes: Any) -> Any:
+        """A workspace that the caller owns, for `kernel(..., workspace=it)`: `new_workspace()` of
+        the emitted file. CodegenError: the program has no workspace."""
+        if not self.module.program.workspaces:
+            raise CodegenError(f"{self.module.names}: no workspace is needed")
+        return self.namespace.new_workspace(device, **sizes)
 
     def __call__(self, *tensors: Any, **options: Any) -> None:
         """Launch on the current stream of the tensors' device, or run on the CPU if the target is
@@ -73,9 +86,9 @@ def _reason(error: Exception, target: Target, module: Module) -> str | None:
     from triton.runtime.errors import OutOfResources
 
     if isinstance(error, OutOfResources) and error.name == "shared memory":
-        return shared_memory_text(target.text, error.required, error.limit, module)
+        return shared_memory_text(target.text, module.names, error.required, error.limit, module)
     if isinstance(error, TritonError):
-        return f"{target.text}: Triton cannot run @{module.kernels[0].name}: {error}"
+        return f"{target.text}: Triton cannot run {module.names}: {error}"
     return None
 
 

@@ -1,16 +1,17 @@
 """From a program to the source of one standalone Python file: header, kernels, `launch()`."""
 
+from backends.triton_codegen.headers import joined
 from backends.triton_codegen.helpers import HELPERS, helper_text
-from backends.triton_codegen.kernel import kernel_text
+from backends.triton_codegen.kernel import KernelText, kernel_text
 from backends.triton_codegen.launch import LOCALS, RUNTIME_NAMES, launch_text
 from backends.triton_codegen.module import Module
 from backends.triton_codegen.names import Names
 from backends.triton_codegen.settings import TRITON_FAMILY, Settings
 from backends.triton_codegen.waves import collapse_waves
+from backends.triton_codegen.workspace import parts_of
 from loopir import __version__
-from loopir.errors import CodegenError
 from loopir.nodes import Program
-from loopir.printer import excerpt, to_text
+from loopir.printer import to_text
 from loopir.verifier import verify
 
 
@@ -22,34 +23,30 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
     backend does not yet; the text shows the line and what to do instead.
     """
     verify(program)
-    _check_supported(program)
     settings = settings or Settings()
-    (kernel,) = program.kernels
-    name = Names(frozenset(HELPERS) | RUNTIME_NAMES | LOCALS).fresh(kernel.name)
-    text = kernel_text(collapse_waves(program), 0, name, settings)
-    launcher = launch_text(kernel, text.info, settings)
+    header, parts = joined(program), parts_of(program)
+    texts = _kernel_texts(program, settings)
+    infos = tuple(t.info for t in texts)
+    launcher = launch_text(header, parts, infos, settings)
+    kernels = "\n\n\n".join("\n".join(t.lines) for t in texts)
     source = "".join(
         (
             _header(program, settings, pipeline),
             "import torch\nimport triton\nimport triton.language as tl\n\n\n",
-            helper_text(set(text.helpers)),
-            "\n".join(text.lines) + "\n\n\n",
+            helper_text({name for t in texts for name in t.helpers}),
+            f"{kernels}\n\n\n",
             launcher.source,
         )
     )
-    return Module(source, (text.info,), settings, program, launcher.keywords)
+    return Module(source, infos, settings, program, launcher.keywords, parts.total_bytes)
 
 
-def _check_supported(program: Program) -> None:
-    if program.workspaces:
-        place = excerpt(program, ("workspaces", 0))
-        raise CodegenError(f"workspaces are not emitted yet: nothing allocates them\n{place}")
-    if len(program.kernels) != 1:
-        place = excerpt(program, ("kernels", len(program.kernels) - 1))
-        raise CodegenError(
-            f"a program of {len(program.kernels)} kernels is not emitted yet; "
-            f"emit each kernel on its own\n{place}"
-        )
+def _kernel_texts(program: Program, settings: Settings) -> list[KernelText]:
+    whole, names = collapse_waves(program), Names(frozenset(HELPERS) | RUNTIME_NAMES | LOCALS)
+    return [
+        kernel_text(whole, i, names.fresh(kernel.name), settings)
+        for i, kernel in enumerate(program.kernels)
+    ]
 
 
 def _header(program: Program, settings: Settings, pipeline: str) -> str:

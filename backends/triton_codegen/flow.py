@@ -5,8 +5,29 @@ import sympy
 from loopir.bounds import Env, is_at_most
 from loopir.deps import alias_classes
 from loopir.effects import buffers_read, buffers_written, tiles_read, tiles_written
-from loopir.nodes import Atomic, Body, Dot, For, Kernel, Let, Set, Stmt, While
-from loopir.symbols import Expr, Min, Mod, floordiv, names_of, substitute
+from loopir.nodes import (
+    Apply,
+    Atomic,
+    AxisReduce,
+    Body,
+    Cast,
+    Dot,
+    Ewise,
+    Ewise_,
+    Expand,
+    For,
+    Kernel,
+    Let,
+    Mask,
+    Param,
+    Program,
+    Set,
+    Stmt,
+    While,
+    Workspace,
+)
+from loopir.symbols import Expr, FloorDiv, Min, Mod, floordiv, names_of, operands, substitute
+from loopir.types import ReduceOp
 from loopir.walk import body_fields, walk
 
 
@@ -47,6 +68,13 @@ def exchanged_buffers(kernel: Kernel) -> frozenset[str]:
     return frozenset(loads & writes)
 
 
+def used_buffers(program: Program, kernel: Kernel) -> tuple[Param | Workspace, ...]:
+    """The kernel's parameters, and the workspaces that a statement of it names."""
+    statements = [s for _, s in walk(kernel.body)]
+    used = {n for s in statements for n in buffers_read(s) | buffers_written(s)}
+    return (*kernel.params, *(w for w in program.workspaces if w.name in used))
+
+
 def writes_any(stmt: Stmt | Body, buffers: frozenset[str]) -> bool:
     body = stmt if isinstance(stmt, tuple) else (stmt,)
     return any(buffers_written(s) & buffers for _, s in walk(body))
@@ -56,12 +84,40 @@ def has_dot(body: Body) -> bool:
     return any(isinstance(s, Dot) for _, s in walk(body))
 
 
+def carried_sums(body: Body) -> tuple[str, ...]:
+    """The tiles that a loop over `body` adds sums or products along an axis to, in order."""
+    ewises = [s for _, s in walk(body) if isinstance(s, Ewise) and s.tile in tiles_read(s)]
+    return tuple(dict.fromkeys(s.tile for s in ewises if _combines_an_axis(s.expr)))
+
+
+def _combines_an_axis(expr: Ewise_) -> bool:
+    match expr:
+        case AxisReduce(op, arg):
+            return op in (ReduceOp.ADD, ReduceOp.MUL) or _combines_an_axis(arg)
+        case Cast(arg=arg) | Expand(arg=arg) | Mask(arg=arg):
+            return _combines_an_axis(arg)
+        case Apply(args=args):
+            return any(map(_combines_an_axis, args))
+    return False
+
+
 def runs_at_least_once(loop: For, definitions: dict[str, Expr], env: Env) -> bool:
     """Whether `lo < hi` is certain, given what `env` knows and the current value of some
     scalars."""
     lo, hi = inlined(loop.lo, definitions), inlined(loop.hi, definitions)
-    ends = hi.args if isinstance(hi, Min) else (hi,)
-    return all(any(is_at_most(f, -1, env) for f in _forms(lo - end)) for end in ends)
+    ends = operands(hi) if isinstance(hi, Min) else (hi,)
+    return all(
+        any(is_at_most(f, -1, env) for f in _forms(lo - end)) or _are_apart(lo, end, env)
+        for end in ends
+    )
+
+
+def _are_apart(lo: Expr, end: Expr, env: Env) -> bool:
+    """Whether lo is x // d and end is y // d, with y at least x + d, as of one slice in S."""
+    if not (isinstance(lo, FloorDiv) and isinstance(end, FloorDiv)):
+        return False
+    (x, d), (y, e) = operands(lo), operands(end)
+    return d == e and is_at_most(sympy.expand(d - (y - x)), 0, env)
 
 
 def inlined(expr: Expr, definitions: dict[str, Expr]) -> Expr:

@@ -23,6 +23,13 @@ def own(x):
     return x
 """
 
+_SETTLED = """\
+@triton.jit
+def settled(x, bits: tl.constexpr):
+    # the same value: Triton stops at a loop of sums over a loaded tile whose result has two uses
+    return x.to(bits, bitcast=True).to(x.dtype, bitcast=True)
+"""
+
 _TANH = """\
 @triton.jit
 def tanh(x):
@@ -54,6 +61,24 @@ def nan_amin(x, axis: tl.constexpr):
     return tl.where(bad > 0, float("nan"), low)
 """
 
+_MULTIPLIED = """\
+@triton.jit
+def multiplied(a, b):
+    return a * b
+"""
+
+_BOTH = """\
+@triton.jit
+def both(a, b):
+    return a & b
+"""
+
+_EITHER = """\
+@triton.jit
+def either(a, b):
+    return a | b
+"""
+
 _TO_INT = """\
 @triton.jit
 def to_int(x, dtype: tl.constexpr, low: tl.constexpr, high: tl.constexpr):
@@ -68,9 +93,13 @@ HELPERS = {
     "floor_div": _FLOOR_DIV,
     "floor_mod": _FLOOR_MOD,
     "own": _OWN,
+    "settled": _SETTLED,
     "tanh": _TANH,
     "nan_amax": _NAN_AMAX,
     "nan_amin": _NAN_AMIN,
+    "multiplied": _MULTIPLIED,
+    "both": _BOTH,
+    "either": _EITHER,
     "to_int": _TO_INT,
 }
 

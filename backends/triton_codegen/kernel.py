@@ -6,8 +6,15 @@ from dataclasses import dataclass
 import sympy
 
 from backends.triton_codegen.dtypes import triton_dtype
-from backends.triton_codegen.flow import after_assignment, has_dot, runs_at_least_once, without
+from backends.triton_codegen.flow import (
+    after_assignment,
+    carried_sums,
+    has_dot,
+    runs_at_least_once,
+    without,
+)
 from backends.triton_codegen.layout import comma_lines
+from backends.triton_codegen.masks import Masks
 from backends.triton_codegen.memory import MemoryWriter
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
 from backends.triton_codegen.settings import Settings
@@ -41,7 +48,7 @@ from loopir.nodes import (
 )
 from loopir.symbols import Expr, imax, names_of, sym
 from loopir.tile_order import decode, fresh_name
-from loopir.walk import Path, defined_names, grid_band, walk
+from loopir.walk import Path, defined_names, grid_band, is_parallel_loop, walk
 
 _MIN_DOT = 16
 
@@ -76,8 +83,9 @@ class _KernelEmitter(MemoryWriter):
         blocks = self._root()
         args = self.args()
         head = comma_lines(f"def {self.name}(", list(map(_declaration, args)), "):")
+        info = KernelInfo(self.name, self.kernel.name, args, blocks)
         lines = ("@triton.jit", *head, *self.widened(args), *(self.lines or [f"{INDENT}pass"]))
-        return KernelText(lines, KernelInfo(self.name, args, blocks), frozenset(self.helpers))
+        return KernelText(lines, info, frozenset(self.helpers))
 
     def body(self, body: Body, path: Path) -> None:
         """The statements of a nested body, one level deeper; `pass` where they write nothing."""
@@ -135,6 +143,9 @@ class _KernelEmitter(MemoryWriter):
         """Writes the whole body; returns the number of blocks."""
         (root,) = self.kernel.body
         path: Path = ("body", 0)
+        if is_parallel_loop(root):
+            self.path = path
+            self.refuse("a parallel loop is no grid yet; run `offload` first", "parallel")
         if isinstance(root, Grid):
             return self._grid(root, path)
         assert isinstance(root, Grid1D)
@@ -221,8 +232,9 @@ class _KernelEmitter(MemoryWriter):
     def ewise(self, ewise: Ewise) -> None:
         self.write_ir(ewise)
         target = self.tiles[ewise.tile]
+        masks = Masks(self.scalars, self.env)
         try:
-            text = TileExpressions(self.tiles, self.helpers).assigned(ewise.expr, target)
+            text = TileExpressions(self.tiles, masks, self.helpers).assigned(ewise.expr, target)
         except Unsupported as error:
             self.refuse(str(error), ewise.tile)
         self.write(f"{target.name} = {text}")
@@ -237,6 +249,14 @@ class _KernelEmitter(MemoryWriter):
         self.write(f"for {counter} in range({lo}, {hi}{steps}):")
         widened = f"{self.scalar(loop.iv)} = tl.cast({counter}, tl.int64)"
         self._loop_body(loop.body, path, widened)
+        self._settle(loop.body)
+
+    def _settle(self, body: Body) -> None:
+        """Triton's OptimizeThreadLocality wants one use of what it keeps apart in a loop."""
+        tiles = [self.tiles[n] for n in carried_sums(body) if n in self.tiles]
+        for tile in (t for t in tiles if t.dtype.is_float):
+            self.helpers.add("settled")
+            self.write(f"{tile.name} = settled({tile.name}, tl.int{tile.dtype.bits})")
 
     def _assume_progress(self, loop: For, lo: str, hi: str) -> None:
         """ptxas serialises the wgmmas of a loop that may run zero times, and keeps more registers

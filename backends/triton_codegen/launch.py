@@ -1,41 +1,21 @@
-"""Writes the `launch()` of an emitted file: checks, sizes, zeroing, the number of blocks, the
-launch itself."""
+"""Writes the host side of an emitted file: `_plan()` checks arguments and computes what a launch of
+such arguments does, `launch()` finds or makes the plan, zeroes, and runs the kernels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
-from backends.triton_codegen.dtypes import TORCH_NAME
+from backends.triton_codegen.headers import Header
 from backends.triton_codegen.layout import comma_lines, tuple_text
-from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
-from backends.triton_codegen.names import Names
+from backends.triton_codegen.module import KernelInfo
+from backends.triton_codegen.plan import LOCALS, PlanWriter
 from backends.triton_codegen.runtime_text import RUNTIME_NAMES, runtime_text
-from backends.triton_codegen.scalars import Scalars, Side
 from backends.triton_codegen.settings import Settings
-from loopir.deps import alias_classes
+from backends.triton_codegen.workspace import Parts
 from loopir.expr_text import expr_text
-from loopir.nodes import AtMost, Kernel, Param, Zeroed
-from loopir.scope import constants, launch_symbols
-from loopir.symbols import CeilDiv, Expr, FloorDiv, Mod, names_of, operands, sym, try_evaluate
+from loopir.nodes import Param
 from loopir.types import Direction
 
-__all__ = ["LOCALS", "RUNTIME_NAMES", "launch_text"]
-
-#: what `launch()` calls its own variables
-LOCALS = frozenset(
-    {
-        "num_warps",
-        "num_stages",
-        "blocks_per_sm",
-        "tensors",
-        "device",
-        "blocks",
-        "key",
-        "args",
-        "options",
-    }
-)
-_MOST_BLOCKS = 2**31
+__all__ = ["LOCALS", "RUNTIME_NAMES", "Launcher", "launch_text"]
 
 
 @dataclass(frozen=True)
@@ -47,262 +27,158 @@ class Launcher:
     keywords: Mapping[str, str]
 
 
-def launch_text(kernel: Kernel, info: KernelInfo, settings: Settings) -> Launcher:
+def launch_text(
+    header: Header, parts: Parts, infos: tuple[KernelInfo, ...], settings: Settings
+) -> Launcher:
     """The host side of the file, `launch()` last."""
-    writer = _LaunchWriter(kernel, info, settings)
-    lines = "".join(f"{line}\n" for line in writer.lines())
-    given = {n: writer.scalars.names[n] for n in writer.given}
-    picked = {p.symbol: p.option for p in writer.picked}
-    return Launcher(f"{runtime_text(writer.called)}\n\n{lines}", given | picked)
-
-
-@dataclass(frozen=True)
-class _Picked:
-    """A symbol that the launcher picks: `at_most(UNITS, TOTAL)`; the caller may lower it by
-    `option`."""
-
-    symbol: str
-    option: str
-    bound: Expr
+    writer = _LaunchWriter(PlanWriter(header, parts, infos, settings))
+    functions = [writer.plan.lines(), *writer.workspace_functions(), writer.lines()]
+    text = "\n\n\n".join("\n".join(lines) for lines in functions)
+    return Launcher(f"{runtime_text(writer.plan.called)}\n\n{text}\n", writer.plan.keywords)
 
 
 class _LaunchWriter:
-    def __init__(self, kernel: Kernel, info: KernelInfo, settings: Settings):
-        self.kernel, self.info, self.settings = kernel, info, settings
-        names = Names(RUNTIME_NAMES | LOCALS | {info.name})
-        self.tensors = {p.name: names.fresh(p.name) for p in kernel.params}
-        self.strides = {
-            p.name: names.fresh(f"{self.tensors[p.name]}_strides") for p in kernel.params
-        }
-        unbound = launch_symbols(kernel)
-        sizes = {n: names.fresh(n) for n in (*unbound, *(b.name for b in kernel.where))}
-        self.picked = tuple(
-            _Picked(r.name, names.fresh(r.name.lower()), r.expr)
-            for r in kernel.requires
-            if isinstance(r, AtMost) and r.name in unbound
-        )
-        self.scalars = Scalars(sizes, constants(kernel), Side.HOST, lambda _: True)
-        self.measured = _measured(kernel)
-        chosen = {p.symbol for p in self.picked}
-        self.given = tuple(n for n in unbound if n not in self.measured and n not in chosen)
-        self.called = {
-            *(["_size"] if self.measured else []),
-            *(["_sm_count"] if self.picked else []),
-        }
+    def __init__(self, plan: PlanWriter):
+        self.plan, self.header, self.parts = plan, plan.header, plan.parts
+
+    # --- launch
 
     def lines(self) -> list[str]:
-        body = [
-            "_check_options(num_warps, num_stages)",
-            *self._sizes(),
-            *self._checks(),
-            *self._picks(),
-            *self._launches(),
-        ]
-        return [*self._signature(), *self._docstring(), *(f"    {line}" for line in body)]
+        return [*self._signature(), *self._docstring(), *_indented(self._body())]
 
     def _signature(self) -> list[str]:
-        s = self.settings
+        plan, settings = self.plan, self.plan.settings
         options = [
-            *(self.scalars.names[n] for n in self.given),
-            *(f"{p.option}=None" for p in self.picked),
-            *(["blocks_per_sm=1"] if self.picked else []),
-            f"num_warps={s.num_warps}",
-            f"num_stages={s.num_stages}",
+            *(plan.scalars.names[n] for n in plan.given),
+            *self._pick_options(),
+            *(["workspace=None"] if self.parts.all else []),
+            f"num_warps={settings.num_warps}",
+            f"num_stages={settings.num_stages}",
         ]
-        return comma_lines("def launch(", [*self.tensors.values(), "*", *options], "):")
+        return comma_lines("def launch(", [*plan.tensors.values(), "*", *options], "):")
+
+    def _pick_options(self) -> list[str]:
+        options = [f"{p.option}=None" for p in self.plan.picked]
+        return [*options, "blocks_per_sm=1"] if options else []
 
     def _docstring(self) -> list[str]:
-        yields = [f"    {self._described(p)}" for p in self.kernel.params]
-        picks = [
-            f"    {p.option}: blocks at most; {p.symbol} is the least of it, "
-            f"blocks_per_sm times the device's SMs, and {expr_text(p.bound)}."
-            for p in self.picked
+        names = ", then ".join(f"@{info.symbol}" for info in self.plan.infos)
+        return [
+            f'    """Run {names} on the current stream of the tensors\' device.',
+            "",
+            *(f"    {self._described(p)}" for p in self.header.params),
+            *self._described_picks(),
+            *(_WORKSPACE_TEXT if self.parts.all else []),
+            "    ValueError: the argument that does not fit, what was expected and what was given.",
+            '    """',
         ]
-        head = f'    """Run @{self.kernel.name} on the current stream of the tensors\' device.'
-        tail = (
-            "    ValueError: the argument that does not fit, what was expected and what was given."
-        )
-        return [head, "", *yields, *picks, tail, '    """']
 
     def _described(self, p: Param) -> str:
         shape = ", ".join(map(expr_text, p.shape))
         role = "" if p.direction is Direction.IN else f", {p.direction.value}"
-        return f"{self.tensors[p.name]}: {TORCH_NAME[p.dtype]} [{shape}]{role}"
+        return f"{self.plan.tensors[p.name]}: {self.plan.torch_dtype(p)} [{shape}]{role}"
 
-    # --- sizes
-
-    def _sizes(self) -> list[str]:
-        """Launch symbols from the tensors' shapes, then the `where` names that anything below
-        needs."""
-        lines = [self._measurement(n, p, dim) for n, (p, dim) in self.measured.items()]
-        lines += [f'_at_least(0, "{n}", {self.scalars.names[n]})' for n in self.given]
-        late = self._after_picks()
-        return [*lines, *self._bindings([n for n in self._needed() if n not in late])]
-
-    def _measurement(self, symbol: str, p: Param, dim: int) -> str:
-        args = f'"{p.name}", {self.tensors[p.name]}, {len(p.shape)}, {dim}'
-        return f"{self.scalars.names[symbol]} = _size({args})"
-
-    def _bindings(self, names: list[str]) -> list[str]:
-        """Constants as one line, then what follows from launch symbols."""
-        fixed = {
-            self.scalars.names[n]: str(v)
-            for n in names
-            if (v := self.scalars.constants.get(n)) is not None
-        }
-        tail = f" = {', '.join(fixed.values())}"
-        head = [", ".join(fixed) + tail] if fixed else []
-        rest = [n for n in names if n not in self.scalars.constants]
-        return [*head, *(line for n in rest for line in self._binding(n))]
-
-    def _binding(self, name: str) -> list[str]:
-        expr = next(b.expr for b in self.kernel.where if b.name == name)
-        return [*self._divisors(expr), f"{self.scalars.names[name]} = {self.scalars.text(expr)}"]
-
-    def _divisors(self, expr: Expr) -> list[str]:
-        """A check that each divisor is positive which the launch decides."""
-        found = {operands(d)[1] for d in expr.atoms(FloorDiv, Mod, CeilDiv)}
-        open_ones = [d for d in found if try_evaluate(d, self.scalars.constants) is None]
-        texts = sorted((expr_text(d), self.scalars.text(d)) for d in open_ones)
-        return [f'_at_least(1, "{text}", {value})' for text, value in texts]
-
-    def _needed(self) -> list[str]:
-        """`where` names that shapes, arguments, bounds and the block count use, with what those are
-        made of."""
-        wanted = {a.symbol for a in self.info.args if a.kind in (ArgKind.SIZE, ArgKind.CONSTANT)}
-        exprs = [self.info.blocks, *(p.bound for p in self.picked)]
-        exprs += [e for p in self.kernel.params for e in p.shape]
-        wanted |= {n for e in exprs for n in names_of(e)}
-        for b in reversed(self.kernel.where):
-            if b.name in wanted and b.name not in self.scalars.constants:
-                wanted |= names_of(b.expr)
-        return [b.name for b in self.kernel.where if b.name in wanted]
-
-    def _after_picks(self) -> set[str]:
-        """`where` names that depend on a picked symbol."""
-        late = {p.symbol for p in self.picked}
-        for b in self.kernel.where:
-            if names_of(b.expr) & late:
-                late.add(b.name)
-        return late
-
-    # --- checks
-
-    def _checks(self) -> list[str]:
-        params = self.kernel.params
-        pairs = tuple_text([f'("{p.name}", {self.tensors[p.name]})' for p in params])
-        outputs = [f'"{p.name}"' for p in params if p.direction is not Direction.IN]
-        shared = alias_classes(self.kernel)
-        both = [(a.name, b.name) for a, b in combinations(params, 2) if b.name in shared[a.name]]
-        aliases = [f'("{a}", "{b}")' for a, b in both]
+    def _described_picks(self) -> list[str]:
         return [
-            *(line for p in params for line in self._check(p)),
-            f"tensors = {pairs}",
-            "device = _device(tensors)",
-            f"_storage(tensors, {tuple_text(outputs)}, {tuple_text(aliases)})",
+            f"    {p.option}: blocks at most; {p.symbol} is the least of it, "
+            f"blocks_per_sm times the device's SMs, and {expr_text(p.bound)}."
+            for p in self.plan.picked
         ]
 
-    def _check(self, p: Param) -> list[str]:
-        args = [
-            f'"{p.name}"',
-            self.tensors[p.name],
-            f"torch.{TORCH_NAME[p.dtype]}",
-            tuple_text([self.scalars.text(e) for e in p.shape]),
-            f'"[{", ".join(map(expr_text, p.shape))}]"',
-            str(p.contiguous),
+    def _body(self) -> list[str]:
+        plan = self.plan
+        names = tuple_text([f'"{p.name}"' for p in self.header.params])
+        arguments = [*plan.tensors.values(), *plan.options]
+        return [
+            *comma_lines("options = (", plan.options, ")"),
+            f"tensors = {tuple_text([*plan.tensors.values()])}",
+            "starts, key, plan = _found(options, tensors)",
+            "if plan is None:",
+            *comma_lines("plan = _kept(key, _plan(", arguments, "))", "    "),
+            f"plan.check_disjoint({names}, starts)",
+            "with torch.cuda.device(plan.device):  # on the CPU (-1) this does nothing",
+            *_indented(self._run(names)),
         ]
-        has_strides = any(a.kind is ArgKind.STRIDE and a.symbol == p.name for a in self.info.args)
-        result = f"{self.strides[p.name]} = " if has_strides else ""
-        return comma_lines(f"{result}_check(", args, ")")
 
-    # --- the launch
+    def _run(self, names: str) -> list[str]:
+        if not self.parts.all:
+            return self._calls()
+        views = [self.plan.workspaces[w.name] for w in self.parts.all]
+        return [
+            "if workspace is None:",
+            "    memory = _workspace_of(plan)",
+            "else:",
+            f"    memory = _given_workspace(workspace, plan, {names}, starts)",
+            "try:",
+            f"    {tuple_text(views)} = memory.views(plan.parts)",
+            *_indented(self._calls()),
+            "except BaseException:",
+            "    _dropped(memory)",
+            "    raise",
+        ]
 
-    def _picks(self) -> list[str]:
+    def _calls(self) -> list[str]:
         lines = []
-        for p in self.picked:
-            name = self.scalars.names[p.symbol]
-            most = '_at_least(1, "blocks_per_sm", blocks_per_sm) * _sm_count(device)'
-            lines += [
-                f"{name} = min({most}, {self.scalars.text(p.bound)})",
-                f"if {p.option} is not None:",
-                f'    {name} = min({name}, _at_least(1, "{p.option}", {p.option}))',
-            ]
-        return [*lines, *self._bindings([n for n in self._late() if n in self._block_names()])]
+        for i, (info, zeroed) in enumerate(zip(self.plan.infos, self.header.zeroed, strict=True)):
+            lines += [f"_zero({self.plan.buffer(name)})" for name in zeroed]
+            lines += comma_lines(f"plan.calls[{i}](", self.plan.buffers(info), ")")
+        return lines
 
-    def _late(self) -> list[str]:
-        """Needed `where` names that follow from what the launcher picks."""
-        late = self._after_picks()
-        return [n for n in self._needed() if n in late]
+    # --- workspaces
 
-    def _block_names(self) -> set[str]:
-        """Late names that the number of blocks is made of; the others may divide by it, which may
-        be zero."""
-        wanted = set(names_of(self.info.blocks))
-        for b in reversed(self.kernel.where):
-            wanted |= names_of(b.expr) if b.name in wanted else set()
-        return wanted
-
-    def _launches(self) -> list[str]:
-        zeroed = [r.buffer for r in self.kernel.requires if isinstance(r, Zeroed)]
-        zero = [f"{self.tensors[b]}.detach().zero_()" for b in zeroed]
-        arguments = [self._argument(a) for a in self.info.args]
-        late = [n for n in self._late() if n not in self._block_names()]
-        return [
-            *self._divisors(self.info.blocks),
-            f"blocks = {self.scalars.text(self.info.blocks)}",
-            *self._block_limit(),
-            "with torch.cuda.device(device):  # on the CPU (-1) this does nothing",
-            *(f"    {line}" for line in zero),
-            "    if blocks > 0:",
-            *(f"        {line}" for line in self._bindings(late)),
-            *comma_lines("key = (", self._key(), ")", " " * 8),
-            *comma_lines("args = [", arguments, "]", " " * 8),
-            *comma_lines("options = dict(", self._options(), ")", " " * 8),
-            f"        _run({self.info.name}, key, blocks, args, options)",
-        ]
-
-    def _key(self) -> list[str]:
-        """What Triton specialises for: the integers, and which addresses are multiples of 16."""
-        integers = (ArgKind.STRIDE, ArgKind.SIZE)
-        return [
-            "device",
-            "num_warps",
-            "num_stages",
-            *(f"{t}.data_ptr() % 16" for t in self.tensors.values()),
-            *(self._argument(a) for a in self.info.args if a.kind in integers),
-        ]
-
-    def _block_limit(self) -> list[str]:
-        count = try_evaluate(self.info.blocks, self.scalars.constants)
-        if count is not None and count < _MOST_BLOCKS:
+    def workspace_functions(self) -> list[list[str]]:
+        if not self.parts.all:
             return []
+        return [self.plan.parts_lines(), self._bytes(), self._new()]
+
+    def _size_options(self) -> list[str]:
+        plan = self.plan
+        return [*(plan.scalars.names[n] for n in plan.unpicked), *self._pick_options()]
+
+    def _parts_arguments(self) -> list[str]:
+        return [text.partition("=")[0] for text in self._size_options()]
+
+    def _bytes(self) -> list[str]:
+        options, body = self._size_options(), self._parts_call("sms")
+        text = []
+        if self.plan.picked:
+            options.append("sms=None")
+            body = ["if sms is None:", f"    sms = _sm_count({_CURRENT})", *body]
+            text = ["", "    sms: SMs of the device, None: of the current one."]
         return [
-            f"if blocks >= {_MOST_BLOCKS}:",
-            f'    _fail("blocks", "fewer than {_MOST_BLOCKS:,} output tiles", blocks)',
+            *comma_lines("def workspace_bytes(", ["*", *options] if options else [], "):"),
+            '    """Bytes of the workspace that a launch of these sizes needs.',
+            *text,
+            '    """',
+            *_indented(body),
+            "    return _room(counters) + _room(tiles)",
         ]
 
-    def _options(self) -> list[str]:
+    def _new(self) -> list[str]:
+        options = self._size_options()
+        options = ["device", *(["*"] if options else []), *options]
         return [
-            "num_warps=num_warps",
-            "num_stages=num_stages",
-            f"enable_fp_fusion={self.settings.fp_fusion}",
+            *comma_lines("def new_workspace(", options, "):"),
+            '    """A Workspace for launches of these sizes or smaller ones; counters are zeroed',
+            "    on the current stream of `device` (a number; -1: the CPU).",
+            '    """',
+            *_indented(self._parts_call("_sm_count(device)")),
+            "    with torch.cuda.device(device):",
+            "        return _made(device, _room(counters), _room(tiles))",
         ]
 
-    def _argument(self, arg: KernelArg) -> str:
-        match arg.kind:
-            case ArgKind.TENSOR:
-                return self.tensors[arg.symbol]
-            case ArgKind.STRIDE:
-                return f"{self.strides[arg.symbol]}[{arg.dim}]"
-        return self.scalars.names[arg.symbol]
+    def _parts_call(self, sms: str) -> list[str]:
+        arguments = [*self._parts_arguments(), *([sms] if self.plan.picked else [])]
+        return comma_lines("counters, tiles = _parts(", arguments, ")")
 
 
-def _measured(kernel: Kernel) -> dict[str, tuple[Param, int]]:
-    """Launch symbols that stand alone as a dimension of a parameter: where to read each."""
-    found: dict[str, tuple[Param, int]] = {}
-    unbound = {sym(n) for n in launch_symbols(kernel)}
-    for param in kernel.params:
-        for dim, size in enumerate(param.shape):
-            if size in unbound:
-                found.setdefault(str(size), (param, dim))
-    return found
+_CURRENT = "torch.cuda.current_device() if torch.cuda.is_available() else -1"
+_WORKSPACE_TEXT = [
+    "    workspace: None: memory that is kept for the current stream, grown where it is too small.",
+    "        Else a Workspace of the caller's, or a uint8 tensor of workspace_bytes() bytes whose",
+    "        counters are zero, for launches that run one after the other.",
+]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]

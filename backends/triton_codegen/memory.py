@@ -24,7 +24,9 @@ from loopir.nodes import (
     Load,
     Stmt,
     Store,
+    Workspace,
 )
+from loopir.types import DType, ReduceOp
 
 
 class MemoryWriter(KernelWriter):
@@ -35,12 +37,16 @@ class MemoryWriter(KernelWriter):
         self.write_ir(let)
         place = self._place(Access(let.expr.buffer, let.expr.index, ()))
         guard = f", mask={place.mask}, other=0" if place.mask else ""
-        load = f"tl.load({place.pointer}{guard})"
+        cache = f", {c}" if (c := self._cache(let.expr.buffer)) else ""
+        load = f"tl.load({place.pointer}{guard}{cache})"
         self.write(f"{self.scalar(let.name)} = tl.cast({load}, tl.int64)")
         self.definitions = after_assignment(self.definitions, let.name, None)
 
-    def _element(self, read: ElementRead) -> str:
-        return self._place(Access(read.buffer, read.index, ())).pointer
+    def _cache(self, buffer: str) -> str:
+        """What other blocks wrote during this launch may be stale in the cache of one
+        multiprocessor: workspaces are read from the cache that all share."""
+        is_shared = isinstance(self.buffers[buffer].source, Workspace)
+        return 'cache_modifier=".cg"' if is_shared else ""
 
     def _place(self, access: Access) -> Place:
         writer = AccessWriter(
@@ -83,7 +89,8 @@ class MemoryWriter(KernelWriter):
         place = self._placed(load, load.source)
         other = number_text(converted(load.otherwise.value, tile.dtype), tile.dtype)
         masked = [f"mask={place.mask}", f"other={other}"] if place.mask else []
-        self.write_call(f"{tile.name} = tl.load(", [place.pointer, *masked])
+        cache = self._cache(load.source.buffer)
+        self.write_call(f"{tile.name} = tl.load(", [place.pointer, *masked, cache])
 
     def store(self, store: Store) -> None:
         tile = self.tiles[store.tile]
@@ -93,17 +100,18 @@ class MemoryWriter(KernelWriter):
 
     def atomic(self, atomic: Atomic) -> None:
         tile = self.tiles[atomic.tile]
-        able = ATOMIC_DTYPES.get(atomic.op, ())
-        if tile.dtype not in able:
-            names = ", ".join(d.value for d in able) or "no type"
-            self.refuse(
-                f"Triton has an atomic {atomic.op.value} of {names}, not of {tile.dtype.value}",
-                tile.name,
-            )
+        self._check_atomic(atomic.op, tile.dtype, tile.name)
         place = self._placed(atomic, atomic.target)
         mask = f"mask={place.mask}" if place.mask else ""
         order = ['sem="relaxed"', 'scope="gpu"']
         self.write_call(f"tl.atomic_{atomic.op.value}(", [place.pointer, tile.name, mask, *order])
+
+    def _check_atomic(self, op: ReduceOp, dtype: DType, focus: str) -> None:
+        able = ATOMIC_DTYPES.get(op, ())
+        if dtype not in able:
+            names = ", ".join(d.value for d in able) or "no type"
+            text = f"Triton has an atomic {op.value} of {names}, not of {dtype.value}"
+            self.refuse(text, focus)
 
     def barrier(self) -> None:
         if writes_any(self.loop, self.exchanged):
@@ -111,10 +119,17 @@ class MemoryWriter(KernelWriter):
 
     def arrive(self, arrive: Arrive) -> None:
         self.write_ir(arrive)
-        counter, flag = self._element(arrive.counter), self.scalar(arrive.flag)
-        last = self.scalars.text(arrive.expected - 1)
+        counter = self.buffers[arrive.counter.buffer].source
+        self._check_atomic(ReduceOp.ADD, counter.dtype, counter.name)
+        place = self._place(Access(arrive.counter.buffer, arrive.counter.index, ()))
+        flag, last = self.scalar(arrive.flag), self.scalars.text(arrive.expected - 1)
+        call, order = f"{flag} = tl.atomic_add(", 'sem="acq_rel", scope="gpu")'
         self.write("tl.debug_barrier()  # all stores of the block, then the release")
-        self.write(f'{flag} = tl.atomic_add({counter}, 1, sem="acq_rel", scope="gpu") == {last}')
+        if place.mask:  # what a masked atomic returns means nothing
+            self.write_call(call, [place.pointer, "1", f"mask={place.mask}", order[:-1]])
+            self.write(f"{flag} = ({flag} == {last}) & {place.mask}")
+        else:
+            self.write(f"{call}{place.pointer}, 1, {order} == {last}")
         self.write(f"if {flag}:")
-        self.write(f"{INDENT}tl.store({counter}, 0)")
+        self.write(f"{INDENT}tl.store({place.pointer}, 0)")
         self.write("tl.debug_barrier()  # the acquire, then all loads of the block")

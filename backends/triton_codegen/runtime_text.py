@@ -4,6 +4,10 @@ its text.
 They stand in the file as they stand here, since it may import nothing of this toolkit.
 """
 
+import re
+
+from backends.triton_codegen.workspace_text import WORKSPACE
+
 _FAIL = """\
 def _fail(name, expected, given):
     raise ValueError(f"{name}: expected {expected}, got {given}")
@@ -59,20 +63,12 @@ def _device(tensors):
     return device
 '''
 
-_STORAGE = '''\
-def _storage(tensors, outputs, aliases):
-    """No element of an output is in memory twice, or shares a byte range with another tensor."""
-    ranges = []
-    for name, tensor in tensors:
-        start = tensor.data_ptr()
-        size = tensor.nbytes if tensor.is_contiguous() else _span(name, tensor, name in outputs)
-        if size:
-            ranges.append((name, start, start + size))
-    for i, (a, a_start, a_stop) in enumerate(ranges):
-        for b, b_start, b_stop in ranges[:i]:
-            if a_start < b_stop and b_start < a_stop and (a in outputs or b in outputs):
-                if (a, b) not in aliases and (b, a) not in aliases:
-                    _fail(a, "memory of its own", f"bytes shared with {b}")
+_EXTENTS = '''\
+def _extents(tensors, outputs):
+    """The bytes that each tensor spans; no element of an output is in memory twice."""
+    return tuple(
+        t.nbytes if t.is_contiguous() else _span(name, t, name in outputs) for name, t in tensors
+    )
 '''
 
 _SPAN = '''\
@@ -113,23 +109,82 @@ def _sm_count(device):
     return _SMS[device]
 '''
 
-_RUN = '''\
-_kernels = {}
+_CALL = '''\
+class _Call:
+    """A kernel and what every launch of a plan gives it: blocks, strides, sizes, options."""
+
+    __slots__ = ("blocks", "function", "options", "run", "scalars")
+
+    def __init__(self, function, blocks, scalars, options):
+        self.function, self.blocks, self.scalars, self.options = function, blocks, scalars, options
+        self.run = None  # launches the compiled kernel, past Triton's own lookup
+
+    def __call__(self, *buffers):
+        if self.run is not None:
+            self.run(*buffers, *self.scalars)
+        elif self.blocks > 0:
+            kernel = self.function[(self.blocks,)](*buffers, *self.scalars, **self.options)
+            # None: interpreted. On AMD Triton also specialises for the size of the storage.
+            if kernel is not None and torch.version.hip is None:
+                self.run = kernel[(self.blocks, 1, 1)]
+'''
+
+_PLAN = '''\
+def _room(parts):
+    """Bytes of parts of a workspace, each of which starts at a multiple of 256."""
+    return sum(-(-size // 256) * 256 for size, _ in parts)
 
 
-def _run(function, key, blocks, args, options):
-    """Launch `function`; past Triton's own lookup where it ran before with an equal key, which has
-    all that Triton specialises a kernel for: integer arguments, alignment, options, device."""
-    kernel = _kernels.get(key)
-    if kernel is not None:
-        kernel[(blocks, 1, 1)](*args)
-        return
-    kernel = function[(blocks,)](*args, **options)
-    # None: interpreted. On AMD Triton also specialises for the size of the storage.
-    if kernel is not None and torch.version.hip is None:
-        if len(_kernels) >= 1024:
-            _kernels.clear()
-        _kernels[key] = kernel
+class _Plan:
+    """What every launch on tensors of one shape, layout, alignment and device does."""
+
+    __slots__ = ("calls", "counter_bytes", "device", "pairs", "parts", "sizes", "tile_bytes")
+
+    def __init__(self, device, sizes, disjoint, calls, parts=((), ())):
+        self.device, self.sizes, self.calls, self.parts = device, sizes, calls, parts
+        self.pairs = tuple((i, j) for i, j in disjoint if sizes[i] and sizes[j])
+        self.counter_bytes, self.tile_bytes = map(_room, parts)
+
+    def check_disjoint(self, names, starts):
+        """No output shares a byte with another tensor."""
+        sizes = self.sizes
+        for i, j in self.pairs:
+            if starts[i] < starts[j] + sizes[j] and starts[j] < starts[i] + sizes[i]:
+                _fail(names[i], "memory of its own", f"bytes shared with {names[j]}")
+
+
+_plans = {}
+
+
+def _key(options, tensors, starts):
+    """All that a plan depends on, and all that Triton specialises a kernel for."""
+    layouts = [(t.shape, t.stride(), t.dtype, t.device, t.layout, t.is_neg()) for t in tensors]
+    return (*options, *[start % 16 for start in starts], *layouts)
+
+
+def _found(options, tensors):
+    """Where the tensors lie, their key, and the plan of an earlier launch with that key, or None;
+    what is no tensor or no number has none."""
+    try:
+        starts = [t.data_ptr() for t in tensors]
+        key = _key(options, tensors, starts)
+    except (AttributeError, RuntimeError, TypeError):
+        return (), None, None
+    plain = all(o is None or type(o) is int for o in options)  # True and 1.0 equal 1
+    return starts, key, _plans.get(key) if plain else None
+
+
+def _kept(key, plan):
+    """`plan`, kept for later launches; not on the CPU, where an interpreter comes and goes."""
+    if key is not None and plan.device >= 0:
+        if len(_plans) >= 1024:
+            _plans.clear()
+        _plans[key] = plan
+    return plan
+
+
+def _zero(tensor):
+    (tensor.detach() if tensor.requires_grad else tensor).zero_()
 '''
 
 FUNCTIONS = {
@@ -137,21 +192,27 @@ FUNCTIONS = {
     "_size": _SIZE,
     "_check": _CHECK,
     "_device": _DEVICE,
-    "_storage": _STORAGE,
+    "_extents": _EXTENTS,
     "_span": _SPAN,
     "_at_least": _AT_LEAST,
     "_sm_count": _SM_COUNT,
-    "_run": _RUN,
+    "_call": _CALL,
+    "_plan": _PLAN,
+    "_workspace": WORKSPACE,
 }
 
 #: names that the text above defines at the top level of a file
 RUNTIME_NAMES = frozenset(
-    {*FUNCTIONS, "_MISCOMPUTED", "_SMS", "_check_options", "_interpreter", "_kernels"}
-)
+    name
+    for text in FUNCTIONS.values()
+    for name in re.findall(r"^(?:def |class )?(\w+)(?: =|\(|:)", text, re.MULTILINE)
+) | {"_plan", "_parts", "workspace_bytes", "new_workspace"}
 
-_ALWAYS = frozenset({"_fail", "_check", "_device", "_storage", "_span", "_at_least", "_run"})
+_OPTIONAL = frozenset({"_size", "_sm_count", "_workspace"})
 
 
 def runtime_text(called: set[str]) -> str:
     """The definitions that `launch()` needs, in a fixed order, two blank lines between them."""
-    return "\n\n".join(text for name, text in FUNCTIONS.items() if name in _ALWAYS | called)
+    return "\n\n".join(
+        text for name, text in FUNCTIONS.items() if name in called or name not in _OPTIONAL
+    )

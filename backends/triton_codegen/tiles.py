@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.triton_codegen.dtypes import full_text, number_text, triton_dtype
-from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
+from backends.triton_codegen.masks import Masks
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, TileRef
 from loopir.tile_types import Shape, ewise_dtype, ewise_shape
 from loopir.types import DType, ReduceOp
 
@@ -26,6 +27,7 @@ _INFIX = {
 }
 _AXIS_FUNCTIONS = {ReduceOp.ADD: "tl.sum", ReduceOp.MAX: "tl.max", ReduceOp.MIN: "tl.min"}
 _NAN_FUNCTIONS = {ReduceOp.MAX: "nan_amax", ReduceOp.MIN: "nan_amin"}
+_COMBINED = {ReduceOp.MUL: "multiplied", ReduceOp.AND: "both", ReduceOp.OR: "either"}
 _CALLS = {
     "max": "tl.maximum",
     "min": "tl.minimum",
@@ -72,21 +74,24 @@ class TileExpressions:
     they call."""
 
     tiles: Mapping[str, Tile]
+    masks: Masks
     helpers: set[str] = field(default_factory=set)
 
     def assigned(self, expr: Ewise_, target: Tile) -> str:
         """The right-hand side of `target = expr`, of the target's type and shape."""
-        text, shape = self._render(expr, target.dtype).text, self._shape(expr)
-        if not shape and target.shape:
-            return f"tl.full({target.shape_text}, {text}, {triton_dtype(target.dtype)})"
-        if shape != target.shape:
+        if isinstance(expr, Literal):
+            return full_text(target.shape_text, expr.value, target.dtype)
+        text = self._render(expr, target.dtype).text
+        if self._shape(expr) != target.shape:
             return f"tl.broadcast_to({text}, {target.shape_text})"
         return (
             self._called("own", text) if any(text == t.name for t in self.tiles.values()) else text
         )
 
-    def _shape(self, expr: Ewise_) -> Shape | None:
-        return ewise_shape(expr, self.tiles)  # pyright: ignore[reportArgumentType]
+    def _shape(self, expr: Ewise_) -> Shape:
+        shape = ewise_shape(expr, self.tiles)  # pyright: ignore[reportArgumentType]
+        assert shape is not None
+        return shape
 
     def _dtype(self, expr: Ewise_) -> DType | None:
         return ewise_dtype(expr, self.tiles)  # pyright: ignore[reportArgumentType]
@@ -107,11 +112,14 @@ class TileExpressions:
             case Cast(_, arg):
                 return self._cast(dtype, arg)
             case Expand(arg, axis):
-                return _Text(f"tl.expand_dims({self._render(arg, dtype).text}, {axis})", _ATOM)
+                value = self._operand(arg, dtype, typed=True)
+                return _Text(f"tl.expand_dims({value.text}, {axis})", _ATOM)
             case AxisReduce(op, arg, axis):
                 return _Text(
                     self._along_axis(op, self._render(arg, dtype).text, axis, dtype), _ATOM
                 )
+            case Mask(arg, otherwise=number):
+                return self._masked(expr, self._render(arg, dtype), number, dtype)
             case Apply(fn, args):
                 return self._applied(fn, args, dtype)
 
@@ -142,11 +150,21 @@ class TileExpressions:
         return self._called("to_int", f"{wide}, {triton_dtype(dtype)}, {-high}, {high - 1}")
 
     def _along_axis(self, op: ReduceOp, text: str, axis: int, dtype: DType) -> str:
+        if op in _COMBINED:
+            self.helpers.add(_COMBINED[op])
+            return f"tl.reduce({text}, {axis}, {_COMBINED[op]})"
         if dtype.is_float and op in _NAN_FUNCTIONS:
             return self._called(_NAN_FUNCTIONS[op], f"{text}, {axis}")
         call = f"{_AXIS_FUNCTIONS[op]}({text}, {axis})"
         widens = dtype.is_int and dtype.bits < 32  # Triton sums small integers in 32 bits
         return f"tl.cast({call}, {triton_dtype(dtype)})" if widens else call
+
+    def _masked(self, mask: Mask, value: _Text, number: Literal, dtype: DType) -> _Text:
+        kept = self.masks.kept(mask, self._shape(mask))
+        if not kept:
+            return value
+        other = self._operand(number, dtype, typed=dtype is not DType.F32)
+        return _Text(f"tl.where({kept}, {value.text}, {other.text})", _ATOM)
 
     def _applied(self, fn: str, args: tuple[Ewise_, ...], dtype: DType) -> _Text:
         # among numbers alone Python would compute, in doubles and in integers that never wrap

@@ -1,7 +1,7 @@
 """`loopir-triton`: the Triton source of a program, that source compiled, or run on made-up inputs.
 
-Exit codes: 0 done; 1 a refusal, or text that is no valid program; 2 usage, a file that cannot be
-read or written included; 3 a bug of ours, with a reproducer.
+Exit codes: 0 done; 1 a refusal, text that is no valid program, or outputs that differ; 2 usage, a
+file that cannot be read or written included; 3 a bug of ours, with a reproducer.
 """
 
 import argparse
@@ -13,13 +13,22 @@ from backends.triton_codegen.artifacts import compile_all
 from backends.triton_codegen.emit import emit
 from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.targets import Mode, Target, parse_target
-from backends.triton_codegen.trial import Trial, UsageError
+from backends.triton_codegen.trial import Trial
 from loopir import __version__
 from loopir.errors import CodegenError, LoopIRError, PipelineError
 from loopir.nodes import Program
 from loopir.parser import parse
-from loopir.scope import launch_symbols, resized
+from loopir.scope import resized
 from passes.cli import DONE, REFUSED, USAGE, complain, decoded, read_input, report_bug, run_tool
+from passes.opt_sizes import (
+    SIZE_HELP,
+    UsageError,
+    check_names,
+    check_seed,
+    parse_sizes,
+    picked,
+    settable,
+)
 from passes.pipeline import PassPipeline, parse_pipeline
 
 TOOL = "loopir-triton"
@@ -60,7 +69,8 @@ def _argument_parser() -> argparse.ArgumentParser:
         prog=TOOL,
         allow_abbrev=False,
         description="Triton source for programs of the loop-nest IR.",
-        epilog="exit codes: 0 done; 1 refused, or not a valid program; 2 usage; 3 a bug of ours",
+        epilog="exit codes: 0 done; 1 refused, not a valid program, or outputs that differ; "
+        "2 usage; 3 a bug of ours",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(required=True, metavar="emit|compile|run")
@@ -91,7 +101,8 @@ def _run_command(commands) -> None:
         commands,
         "run",
         _execute,
-        "run on seeded inputs, and compare with the program as it was read",
+        "run on seeded inputs, and compare with the program as it was read and with the reference "
+        "interpreter, which is left out where it would take more than a few seconds",
     )
     add = sub.add_argument
     add("--target", default=None, help="interpret or jit (jit where there is a GPU)")
@@ -100,7 +111,7 @@ def _run_command(commands) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="a size that the program leaves open, or another value of a constant in `where`",
+        help=SIZE_HELP,
     )
     add("--seed", type=int, default=0, help="of the inputs (%(default)s)")
     add(
@@ -117,7 +128,7 @@ def _check_usage(parser: argparse.ArgumentParser, args: argparse.Namespace) -> N
         args.passes = parse_pipeline(args.pipeline)
         args.targets = _targets(args)
         _check_numbers(args)
-        args.sizes = dict(_size(text) for text in getattr(args, "size", []))
+        args.sizes = parse_sizes(getattr(args, "size", []))
     except PipelineError as error:
         parser.error(f"--pipeline: {error}")
     except (ValueError, CodegenError) as error:
@@ -129,8 +140,7 @@ def _check_numbers(args: argparse.Namespace) -> None:
         raise ValueError("-o: a name is missing")
     if (units := getattr(args, "units", None)) is not None and not 1 <= units < _MOST:
         raise ValueError(f"--units: 1 or more, not {units}")
-    if not 0 <= getattr(args, "seed", 0) < 2**32:
-        raise ValueError(f"--seed: 0 to 2**32 - 1, not {args.seed}")
+    check_seed(getattr(args, "seed", 0))
 
 
 def _targets(args: argparse.Namespace) -> list[Target]:
@@ -141,13 +151,6 @@ def _targets(args: argparse.Namespace) -> list[Target]:
         if target.mode not in wanted:
             raise ValueError(f"--target {target.text}: no target of this command")
     return found
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, sign, number = text.partition("=")
-    if not sign or not name.isidentifier() or not number.isdecimal() or int(number) >= _MOST:
-        raise ValueError(f"--size: NAME=N with 0 <= N < 2**63, not {text}")
-    return name, int(number)
 
 
 # --- commands
@@ -177,20 +180,10 @@ def _compile(args: argparse.Namespace, program: Program) -> int:
     return REFUSED if refusals else DONE
 
 
-def _check_sizes(args: argparse.Namespace, program: Program) -> None:
-    """UsageError: --size names what is no open size and no number of the `where` clause."""
-    kernel = program.kernels[0]
-    numbers = {b.name for b in kernel.where if b.expr.is_Integer}
-    for name in args.sizes:
-        if name not in numbers | set(launch_symbols(kernel)):
-            known = ", ".join(sorted(numbers | set(launch_symbols(kernel)))) or "none"
-            raise UsageError(f"--size {name}: no size that can be set; there are {known}")
-
-
 def _execute(args: argparse.Namespace, program: Program) -> int:
     target = args.targets[0].text if args.targets else None
     trial = Trial(args.settings, target, args.sizes, args.seed, args.integer, args.units)
-    _check_sizes(args, program)
+    check_names(args.sizes, settable(program) - picked(program))
     report, is_equal = trial.compare(resized(program, args.sizes), args.passes)
     print(report)
     return DONE if is_equal else REFUSED

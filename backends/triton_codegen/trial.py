@@ -1,29 +1,33 @@
 """Running a program on made-up inputs, before and after a pipeline of passes, and comparing the
-outputs."""
+outputs with each other and with those of the reference interpreter."""
 
-import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from backends.triton_codegen.compile import CompiledKernel, compile
 from backends.triton_codegen.dtypes import TORCH_NAME
+from backends.triton_codegen.headers import joined
 from backends.triton_codegen.settings import Settings
-from loopir.nodes import AtMost, ElementRead, Grid1D, Kernel, Let, Param, Program
-from loopir.scope import constants
+from backends.triton_codegen.trial_report import AFTER, BEFORE, PROGRAM, REFERENCE, Outputs, Report
+from loopir.errors import LoopIRError
+from loopir.interp import STORAGE, run
+from loopir.interp.work import work
+from loopir.nodes import ElementRead, Grid1D, Kernel, Let, Param, Program
 from loopir.symbols import names_of, try_evaluate
 from loopir.types import Direction, DType
-from loopir.walk import walk
+from loopir.walk import walk_program
+from passes.opt_run import MOST_ELEMENTS, RunError, output_params
+from passes.opt_sizes import UsageError, open_sizes, picked, require
 from passes.pipeline import PassPipeline
 
 _LARGEST_INTEGER = 3
 _MOST_BYTES = 2**36
-
-
-class UsageError(Exception):
-    """An option that is missing or does not fit the program."""
+_MOST_WORK = 2**31  # a few seconds of the reference interpreter
 
 
 @dataclass(frozen=True)
@@ -40,72 +44,77 @@ class Trial:
     units: int | None
 
     def compare(self, program: Program, pipeline: PassPipeline) -> tuple[str, bool]:
-        """Run `program` and, if there are passes, what they make of it. A report of one line an
-        output; whether the outputs agree as they must: equal where inputs are integers, else apart
-        by rounding.
+        """Run `program` and, if there are passes, what they make of it; interpret `program`, unless
+        that is too much to do. A report; whether all outputs agree as they must: equal where inputs
+        are integers, else apart by rounding.
 
-        UsageError: a size is missing. LoopIRError: a pass refuses, or the backend.
+        UsageError: a size is missing. LoopIRError: a pass refuses, the backend, or the interpreter.
         """
         changed = pipeline.run(program)
         self._check_units(changed)
-        reference, seconds = self._outputs(program)
-        if not pipeline.passes:
-            return _summary("program", reference, seconds), True
-        outputs, changed_seconds = self._outputs(changed)
-        lines = [
-            _summary("before", reference, seconds),
-            _summary("after", outputs, changed_seconds),
-        ]
-        agreements = [_compared(name, outputs[name], reference[name]) for name in reference]
-        is_equal = all(exact or (close and not self.integer) for _, exact, close in agreements)
-        verdict = "the outputs agree" if is_equal else "THE OUTPUTS DIFFER by more than rounding"
-        return "\n".join([*lines, *(text for text, _, _ in agreements), verdict]), is_equal
+        report = Report(program, self.integer)
+        versions = {BEFORE: program, AFTER: changed} if pipeline.passes else {PROGRAM: program}
+        for title, version in versions.items():
+            report.add(title, *self._outputs(version))
+        self._interpret(program, report)
+        return report.verdict()
 
-    def _outputs(self, program: Program) -> tuple[dict[str, Any], float]:
+    def _outputs(self, program: Program) -> tuple[Outputs, float]:
         kernel = compile(program, self.target, settings=self.settings)
         assert isinstance(kernel, CompiledKernel)
-        self._check_machine(program, kernel.target.text)
-        tensors = {
-            p.name: self._tensor(program, p, kernel.target.text) for p in program.kernels[0].params
-        }
+        target = kernel.target.text
+        self._check_machine(program, target)
+        tensors = {p.name: self._tensor(program, p, target) for p in joined(program).params}
+        options = self._options(program, kernel.module.keywords)
         start = time.perf_counter()
-        kernel(*tensors.values(), **self._options(program, kernel.module.keywords))
-        outputs = {
-            p.name: tensors[p.name].cpu()
-            for p in program.kernels[0].params
-            if p.direction is not Direction.IN
-        }
+        kernel(*tensors.values(), **options)
+        outputs = {n: _array(tensors[n], p.dtype) for n, p in output_params(program).items()}
         return outputs, time.perf_counter() - start
+
+    def _interpret(self, program: Program, report: Report) -> None:
+        """Add what the reference interpreter makes of the same inputs. RunError: it refuses."""
+        params = joined(program).params
+        if (count := sum(prod(self._shape(program, p)) for p in params)) > MOST_ELEMENTS:
+            return report.skip(f"{count:,} elements of tensors; {MOST_ELEMENTS:,} at most")
+        arrays = {p.name: _array(self._tensor(program, p, "cpu"), p.dtype) for p in params}
+        sizes = self._interpreted_sizes(program)
+        if work(program, arrays, sizes, _MOST_WORK) > _MOST_WORK:
+            return report.skip(f"more than {_MOST_WORK:,} multiply-adds and elements of tiles")
+        start = time.perf_counter()
+        try:
+            run(program, arrays, sizes, seed=self.seed)
+        except LoopIRError as error:
+            raise RunError(f"the reference interpreter refuses the program: {error}") from error
+        outputs = {name: arrays[name] for name in output_params(program)}
+        return report.add(REFERENCE, outputs, time.perf_counter() - start)
 
     def _check_machine(self, program: Program, target: str) -> None:
         import torch
 
         if target == "jit" and not torch.cuda.is_available():
             raise UsageError("--target jit: there is no GPU here that torch can use")
-        params = program.kernels[0].params
+        params = joined(program).params
         total = sum(prod(self._shape(program, p)) * p.dtype.bytes for p in params)
         if total > _MOST_BYTES:
             raise UsageError(f"the tensors need {total:,} bytes; run takes {_MOST_BYTES:,} at most")
 
     def _options(self, program: Program, keywords: Mapping[str, str]) -> dict[str, int]:
         """Sizes that no tensor's shape shows, and the blocks that the launcher may pick."""
-        kernel = program.kernels[0]
-        picked = {r.name for r in kernel.requires if isinstance(r, AtMost)}
-        options = {word: self._size(n) for n, word in keywords.items() if n not in picked}
-        blocks = _block_symbol(kernel)
-        if self.units is not None and blocks in picked:
+        chosen, blocks = picked(program), _block_symbol(program.kernels[0])
+        options = {w: require(n, self.sizes) for n, w in keywords.items() if n not in chosen}
+        if self.units is not None and blocks in chosen:
             options[keywords[blocks]] = self.units
         return options
 
-    def _check_units(self, program: Program) -> None:
-        picked = {r.name for r in program.kernels[0].requires if isinstance(r, AtMost)}
-        if self.units is not None and _block_symbol(program.kernels[0]) not in picked:
-            raise UsageError("--units: the launcher picks no block count here; set it in the pass")
+    def _interpreted_sizes(self, program: Program) -> dict[str, int]:
+        sizes, blocks = open_sizes(program, self.sizes), _block_symbol(program.kernels[0])
+        if self.units is not None and blocks in picked(program):
+            sizes[blocks] = self.units
+        return sizes
 
-    def _size(self, name: str) -> int:
-        if name not in self.sizes:
-            raise UsageError(f"size {name} is open: add --size {name}=N")
-        return self.sizes[name]
+    def _check_units(self, program: Program) -> None:
+        if self.units is not None and _block_symbol(program.kernels[0]) not in picked(program):
+            raise UsageError("--units: the launcher picks no block count here; set it in the pass")
 
     def _tensor(self, program: Program, param: Param, target: str) -> Any:
         import torch
@@ -122,10 +131,9 @@ class Trial:
         )
 
     def _shape(self, program: Program, param: Param) -> tuple[int, ...]:
-        kernel = program.kernels[0]
-        known = constants(kernel)
+        known = dict(joined(program).constants)
         for symbol in sorted({n for e in param.shape for n in names_of(e)} - known.keys()):
-            known[symbol] = self._size(symbol)
+            known[symbol] = require(symbol, self.sizes)
         return tuple(try_evaluate(e, known) or 0 for e in param.shape)
 
     def _values(self, program: Program, param: Param, shape: tuple[int, ...]) -> Any:
@@ -137,7 +145,7 @@ class Trial:
             )
         if param.name in _index_buffers(program):
             return torch.arange(torch.Size(shape).numel()).reshape(shape)
-        number = [p.name for p in program.kernels[0].params].index(param.name)
+        number = [p.name for p in joined(program).params].index(param.name)
         rng = torch.Generator().manual_seed(1000 * self.seed + number)
         if self.integer or not param.dtype.is_float:
             return torch.randint(-_LARGEST_INTEGER, _LARGEST_INTEGER + 1, shape, generator=rng)
@@ -152,7 +160,7 @@ def _wide(dtype: DType) -> Any:
 
 def _index_buffers(program: Program) -> set[str]:
     """Integer buffers whose elements are used as scalars: they get 0, 1, 2, ..."""
-    lets = (s for _, s in walk(program.kernels[0].body) if isinstance(s, Let))
+    lets = (s for _, s in walk_program(program) if isinstance(s, Let))
     return {let.expr.buffer for let in lets if isinstance(let.expr, ElementRead)}
 
 
@@ -162,35 +170,9 @@ def _block_symbol(kernel: Kernel) -> str | None:
     return str(root.extent) if isinstance(root, Grid1D) and root.extent.is_Symbol else None
 
 
-def _summary(title: str, outputs: Mapping[str, Any], seconds: float) -> str:
-    sums = ", ".join(f"{name} {_digest(value)}" for name, value in outputs.items())
-    return f"{title}: {1e3 * seconds:.1f} ms; {sums}"
-
-
-def _digest(value: Any) -> str:
+def _array(tensor: Any, dtype: DType) -> np.ndarray:
+    """A tensor of `dtype` as the interpreter has it, on the CPU, of the same strides."""
     import torch
 
-    data = (
-        value.contiguous().view(torch.uint8) if value.dim() else value.reshape(1).view(torch.uint8)
-    )
-    return hashlib.sha256(data.numpy().tobytes()).hexdigest()[:16]
-
-
-def _compared(name: str, found: Any, wanted: Any) -> tuple[str, bool, bool]:
-    """A line, whether the two are equal, and whether they differ by no more than the order of a sum
-    and a last rounding can make them: finite in the same places, and within the larger of 2^-13 and
-    four ulps, of the largest value."""
-    import torch
-
-    epsilon = torch.finfo(found.dtype).eps if found.dtype.is_floating_point else 0
-    found, wanted = found.double(), wanted.double()
-    same = found.eq(wanted) | (found.isnan() & wanted.isnan())
-    if bool(same.all()):
-        return f"{name}: equal", True, True
-    error = (found - wanted).abs()
-    scale = wanted.abs().nan_to_num(0, 0).max().item()
-    same_places = bool(found.isfinite().eq(wanted.isfinite()).all())
-    worst = error.nan_to_num(0).max().item()
-    is_close = same_places and worst <= max(2.0**-13, 4 * epsilon) * scale
-    text = f"{name}: largest error {worst:.3g} of values up to {scale:.3g}"
-    return f"{text}, {int((~same).sum())} of {same.numel()} elements differ", False, is_close
+    held = torch.from_numpy(np.empty(0, STORAGE[dtype])).dtype
+    return tensor.cpu().to(held).numpy()

@@ -19,6 +19,7 @@ from loopir.nodes import (
     Ewise_,
     Expand,
     Load,
+    Mask,
     Stmt,
     Store,
     TileRef,
@@ -99,12 +100,12 @@ _Leaf: TypeAlias = tuple[str, tuple[int | None, ...]]
 
 def _leaves(expr: Ewise_, types: Tiles) -> Iterator[_Leaf]:
     match expr:
-        case TileRef(name):
-            yield name, tuple(range(len(types[name].shape)))
+        case TileRef(name) if rank := len(types[name].shape):
+            yield name, tuple(range(rank))
         case Apply(_, args):
             for arg in args:
                 yield from _leaves(arg, types)
-        case Cast(_, arg):
+        case Cast(_, arg) | Mask(arg):
             yield from _leaves(arg, types)
         case Expand(arg, axis):
             for name, axes in _leaves(arg, types):
@@ -148,6 +149,8 @@ def _check(wave: Wave, path: Path, stmt: Stmt, splits: Splits) -> None:
             leaves = tuple(_leaves(expr, wave.types))
             for leaf in leaves:
                 _check_leaf(wave, path, tile, leaf, splits)
+            for mask in _masks(expr):
+                _check_mask(wave, path, mask, splits)
             if splits[tile] is not None and leaves and all(splits[n] is None for n, _ in leaves):
                 wave.refuse(path, _misfit(wave, tile, splits), tile)
 
@@ -164,6 +167,26 @@ def _check_leaf(wave: Wave, path: Path, tile: str, leaf: _Leaf, splits: Splits) 
             wave.refuse(path, _misfit(wave, tile, splits), tile)
     if axis is None and goal in axes and goal is not None and shape[axes.index(goal)] != 1:
         wave.refuse(path, _misfit(wave, name, splits), name)
+
+
+def _masks(expr: Ewise_) -> Iterator[Mask]:
+    match expr:
+        case Mask(arg):
+            yield expr
+            yield from _masks(arg)
+        case Apply(_, args):
+            for arg in args:
+                yield from _masks(arg)
+        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg):
+            yield from _masks(arg)
+
+
+def _check_mask(wave: Wave, path: Path, mask: Mask, splits: Splits) -> None:
+    """A mask counts positions from where each part starts, a whole tile from its own start."""
+    for name, axes in _leaves(mask.arg, wave.types):
+        axis = splits[name]
+        if axis is not None and axes[axis] == mask.axis:
+            wave.refuse(path, f"it masks along axis {axis} of {name}, which the waves split", name)
 
 
 def _misfit(wave: Wave, tile: str, splits: Splits) -> str:

@@ -3,8 +3,10 @@ here."""
 
 from typing import NoReturn
 
+import sympy
+
 from backends.triton_codegen.access import Buffer
-from backends.triton_codegen.flow import exchanged_buffers
+from backends.triton_codegen.flow import exchanged_buffers, used_buffers
 from backends.triton_codegen.helpers import HELPERS
 from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.module import ArgKind, KernelArg
@@ -17,9 +19,9 @@ from loopir.errors import CodegenError
 from loopir.nodes import Body, Kernel, Param, Program, Stmt, Workspace
 from loopir.printer import excerpt, stmt_text
 from loopir.ranges import ranges
-from loopir.scope import buffers, constants, launch_symbols
+from loopir.scope import constants, launch_symbols
 from loopir.symbols import Expr
-from loopir.walk import Path
+from loopir.walk import Path, symbol_names
 
 INDENT = "    "
 
@@ -43,8 +45,8 @@ class KernelWriter:
         self.exchanged = exchanged_buffers(self.kernel)
         self.tiles: dict[str, Tile] = {}
         self.used_strides: set[str] = set()
-        self.buffers = {n: self._buffer(n, b) for n, b in buffers(program, self.kernel).items()}
-        self.constants = constants(self.kernel)
+        self.buffers = {b.name: self._buffer(b) for b in used_buffers(program, self.kernel)}
+        self.constants = {**self._workspace_constants(), **constants(self.kernel)}
         self.scalar_names = self._size_names()
         self.size_symbols = frozenset(self.scalar_names)
         self.scalars = Scalars(
@@ -55,14 +57,23 @@ class KernelWriter:
 
     def _size_names(self) -> dict[str, str]:
         known = (*launch_symbols(self.kernel), *(b.name for b in self.kernel.where))
-        return {name: self.names.fresh(name) for name in known}
+        sizes = sorted({n for w in self.program.workspaces for n in symbol_names(w)})
+        return {name: self.names.fresh(name) for name in dict.fromkeys((*known, *sizes))}
 
-    def _buffer(self, name: str, source: Param | Workspace) -> Buffer:
-        text = self.names.fresh(name)
-        contiguous = getattr(source, "contiguous", len(source.shape) - 1)
+    def _workspace_constants(self) -> dict[str, int]:
+        """Names of workspace sizes, which the first kernel binds for all."""
+        bound = constants(self.program.kernels[0])
+        sizes = {n for w in self.program.workspaces for n in symbol_names(w)}
+        return {name: value for name, value in bound.items() if name in sizes}
+
+    def _buffer(self, source: Param | Workspace) -> Buffer:
+        text, rank = self.names.fresh(source.name), len(source.shape)
+        if isinstance(source, Workspace):
+            rows = (sympy.Mul(*source.shape[d + 1 :]) for d in range(rank - 1))
+            return Buffer(text, source, (*rows, None))
         strides = (
-            None if d == contiguous else self.names.fresh(f"{text}_stride{d}")
-            for d in range(len(source.shape))
+            None if d == source.contiguous else self.names.fresh(f"{text}_stride{d}")
+            for d in range(rank)
         )
         return Buffer(text, source, tuple(strides))
 
@@ -76,7 +87,7 @@ class KernelWriter:
             KernelArg(text, ArgKind.STRIDE, n, dim=d)
             for n, b in self.buffers.items()
             for d, text in enumerate(b.strides)
-            if text in self.used_strides
+            if isinstance(text, str) and text in self.used_strides
         ]
         sizes = [n for n in self.scalar_names if n in used and n not in self.constants]
         fixed = [n for n in self.scalar_names if n in used and n in self.constants]

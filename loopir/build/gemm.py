@@ -1,8 +1,13 @@
 """The canonical program of a tiled GEMM: the input form of the passes, after grid offload and local
 storage."""
 
-from enum import Enum
-
+from loopir.build.arguments import (
+    Layout,
+    check_name,
+    check_sizes,
+    choice,
+    dtypes,
+)
 from loopir.nodes import (
     Access,
     Accumulator,
@@ -32,18 +37,6 @@ from loopir.symbols import Expr, ceildiv, imax, sym, to_expr
 from loopir.types import Direction, DType, Precision, ReduceOp, Space
 
 
-class Layout(Enum):
-    """Which index of a matrix is contiguous in memory: the column index (row-major) or the row
-    index."""
-
-    ROW_MAJOR = "row"
-    COL_MAJOR = "col"
-
-    @property
-    def contiguous(self) -> int:
-        return 1 if self is Layout.ROW_MAJOR else 0
-
-
 def gemm(
     M: int | None,
     N: int | None,
@@ -65,20 +58,14 @@ def gemm(
     no multiple of the tile are masked, on both operands; K = 0 still writes zeros. ValueError names
     a bad argument.
     """
-    dtype = _choice(DType, dtype, "dtype")
-    acc_dtype = accumulator_dtype(dtype)
-    out_dtype = acc_dtype if out_dtype is None else _choice(DType, out_dtype, "out_dtype")
-    a_layout, b_layout = (
-        _choice(Layout, a_layout, "a_layout"),
-        _choice(Layout, b_layout, "b_layout"),
-    )
-    precision = _choice(Precision, precision, "precision")
+    dtype, acc_dtype, out_dtype = dtypes(dtype, out_dtype)
+    a_layout, b_layout = choice(Layout, a_layout, "a_layout"), choice(Layout, b_layout, "b_layout")
+    precision = choice(Precision, precision, "precision")
     if precision is not Precision.IEEE and dtype is not DType.F32:
         raise ValueError(
             f"precision: {precision.value} is for f32 operands, dtype is {dtype.value}"
         )
-    if not name.isidentifier():
-        raise ValueError(f"name: {name!r} is no identifier")
+    check_name(name)
     m, n, k, bm, bn, bk = map(sym, ("M", "N", "K", "BM", "BN", "BK"))
     params = (
         Param("A", dtype, (m, k), contiguous=a_layout.contiguous),
@@ -96,31 +83,11 @@ def gemm(
     return Program((Kernel(name, params, (grid,), where),))
 
 
-def accumulator_dtype(dtype: DType) -> DType:
-    """The type that products of `dtype` are summed in: f32, f64 for f64, i32 for i8; ValueError for
-    others."""
-    if dtype is DType.I8:
-        return DType.I32
-    if not dtype.is_float:
-        raise ValueError(f"dtype: a dot has no {dtype.value} operands; use a float type or i8")
-    return DType.F64 if dtype is DType.F64 else DType.F32
-
-
-def _choice(kind, value, argument: str):
-    try:
-        return kind(value)
-    except ValueError:
-        names = ", ".join(member.value for member in kind)
-        raise ValueError(f"{argument}: {value!r} is none of {names}") from None
-
-
 def _sizes(
     m: int | None, n: int | None, k: int | None, tile: tuple[int, int, int]
 ) -> tuple[Binding, ...]:
     sizes = {"M": m, "N": n, "K": k}
-    for name, size in sizes.items():
-        if size is not None and (type(size) is not int or size < 0):
-            raise ValueError(f"{name}: a size is an int >= 0 or None, not {size!r}")
+    check_sizes(sizes)
     if len(tile) != 3 or any(type(t) is not int or t < 1 for t in tile):
         raise ValueError(f"tile: three ints >= 1 (BM, BN, BK), not {tile!r}")
     bound = {name: size for name, size in sizes.items() if size is not None}

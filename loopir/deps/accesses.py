@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from loopir.deps.values import values_made
 from loopir.effects import access_of, buffers_read, buffers_written
 from loopir.nodes import (
     Access,
@@ -24,7 +23,7 @@ from loopir.nodes import (
 )
 from loopir.scope import constants
 from loopir.symbols import Expr, names_of, substitute, try_evaluate
-from loopir.walk import Path, body_fields, substitute_node, walk
+from loopir.walk import Path, body_fields, names_made, substitute_node, walk
 
 Placed: TypeAlias = tuple[Path, Stmt]
 
@@ -99,6 +98,14 @@ class Scope:
         return try_evaluate(expr, self.sizes)
 
     @cached_property
+    def spelled(self) -> dict[str, Expr]:
+        """Each name of the `where` clause as an expression of launch symbols."""
+        found: dict[str, Expr] = {}
+        for binding in self.kernel.where:
+            found[binding.name] = substitute(binding.expr, found)
+        return found
+
+    @cached_property
     def values(self) -> dict[str, Expr]:
         return scalar_values(self.kernel.body)
 
@@ -110,7 +117,7 @@ class Scope:
     @cached_property
     def moving(self) -> frozenset[str]:
         """Scalars that differ between iterations or blocks."""
-        return frozenset().union(*(values_made(s) for _, s in walk(self.kernel.body)))
+        return frozenset().union(*(names_made(s) for _, s in walk(self.kernel.body)))
 
     def resolved(self, use: Use) -> Use:
         return replace(use, access=substitute_node(use.access, self.values))

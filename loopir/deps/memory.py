@@ -8,11 +8,12 @@ from typing import TypeAlias
 import sympy
 
 from loopir.deps.accesses import Placed, Scope, Use, alias_classes, uses
+from loopir.deps.digits import ANY
 from loopir.deps.edges import Edge, Kind
 from loopir.deps.telling import untold
 from loopir.nodes import Access, For, GridAxis, Kernel, Stmt, While
 from loopir.symbols import Expr, names_of, sym
-from loopir.walk import Path, grid_axes
+from loopir.walk import Path, grid_axes, substitute_node
 
 
 def memory_edges(kernel: Kernel) -> Iterator[Edge]:
@@ -42,7 +43,7 @@ def _own_edges(a: Use, scope: Scope) -> Iterator[Edge]:
     if axes:
         yield from _kinds(a, a, None, axes)
     for path, loop in a.loops:
-        names = tuple(v.iv for v in _variables(loop) if v.iv in lost)
+        names = tuple(v.iv for v in _variables(loop, scope) if v.iv in lost)
         if names or isinstance(loop, While):
             yield from _kinds(a, a, path, names)
 
@@ -57,13 +58,22 @@ def _pair_edges(a: Use, b: Use, scope: Scope) -> Iterator[Edge]:
     loops = _common_loops(a, b)
     lost = _untold(_common_part(a, b), loops, scope)
     for path, loop in loops:
-        if isinstance(loop, While) or any(v.iv in lost for v in _variables(loop)):
+        if isinstance(loop, While) or any(v.iv in lost for v in _variables(loop, scope)):
             yield from (*_kinds(a, b, path), *_kinds(b, a, path))
 
 
 def _untold(access: Access, loops: tuple[Placed, ...], scope: Scope) -> frozenset[str]:
-    variables = tuple(v for _, loop in loops for v in _variables(loop))
-    return frozenset(untold(access, variables, scope.constant, scope.moving))
+    variables = (v for _, loop in loops for v in _variables(loop, scope))
+    spelled = tuple(substitute_node(v, scope.spelled) for v in variables)
+    access = substitute_node(_from_zero(access, loops, scope), scope.spelled)
+    return frozenset(untold(access, spelled, scope.constant, scope.moving))
+
+
+def _from_zero(access: Access, loops: tuple[Placed, ...], scope: Scope) -> Access:
+    """`access` with the variables of loops counted from where the loops start."""
+    fixed = (x for _, x in loops if isinstance(x, For) and not names_of(x.lo) & scope.moving)
+    starts = {loop.iv: sym(loop.iv) + loop.lo for loop in fixed}
+    return substitute_node(access, starts)
 
 
 def _kinds(a: Use, b: Use, loop: Path | None, lost: tuple[str, ...] = ()) -> Iterator[Edge]:
@@ -77,11 +87,13 @@ def _kinds(a: Use, b: Use, loop: Path | None, lost: tuple[str, ...] = ()) -> Ite
             yield Edge(a.path, b.path, kind, a.buffer, loop, in_memory=True, untold=lost)
 
 
-def _variables(loop: Stmt) -> tuple[GridAxis, ...]:
-    """The variables of a grid or a loop, each with the most values that it can have."""
-    if isinstance(loop, For):
-        return (GridAxis(loop.iv, loop.hi - loop.lo),)
-    return grid_axes(loop)
+def _variables(loop: Stmt, scope: Scope) -> tuple[GridAxis, ...]:
+    """The variables of a grid or a loop, each with the most values that it can have. One that
+    starts elsewhere in every iteration of what is around can be any number."""
+    if not isinstance(loop, For):
+        return grid_axes(loop)
+    starts_alike = not names_of(loop.lo) & scope.moving
+    return (GridAxis(loop.iv, loop.hi - loop.lo if starts_alike else ANY),)
 
 
 def _common_loops(a: Use, b: Use) -> tuple[Placed, ...]:
@@ -96,7 +108,9 @@ def _common_part(a: Use, b: Use) -> Access:
     pairs = zip(a.access.index, b.access.index, strict=True)
     index = tuple(x for x, y in pairs if x == y and _axes_in(x, a) == _axes_in(y, b))
     used = frozenset().union(*map(names_of, index))
-    return Access(a.buffer, index, tuple(x for x in a.access.axes if x.name in used))
+    axes = tuple(x for x in a.access.axes if x.name in used)
+    masked = a.access.masked and b.access.masked and set(axes) <= set(b.access.axes)
+    return Access(a.buffer, index, axes, masked)
 
 
 def _axes_in(index: Expr, use: Use) -> list[tuple[str, Expr, Expr]]:

@@ -12,15 +12,12 @@ from typing import TypeAlias
 from loopir.deps.edges import Edge, Kind, edges
 from loopir.effects import condition_of, flags_of, scalars_read, tiles_read, tiles_written
 from loopir.nodes import (
-    Alloc,
-    Arrive,
     Body,
     For,
     Grid,
     Grid1D,
     If,
     Kernel,
-    Let,
     Reduce,
     Set,
     Stmt,
@@ -28,7 +25,7 @@ from loopir.nodes import (
 )
 from loopir.scope import constants
 from loopir.symbols import try_evaluate
-from loopir.walk import Path, grid_axes
+from loopir.walk import Path, names_made
 
 _NONE: frozenset[Path] = frozenset()
 
@@ -67,17 +64,9 @@ def values_read(stmt: Stmt) -> frozenset[str]:
     return tiles_read(stmt) | scalars_read(stmt) | frozenset(flags_of(cond) if cond else ())
 
 
-def values_made(stmt: Stmt) -> frozenset[str]:
-    """Names that the statement itself makes; each has one value an iteration of what is around."""
-    match stmt:
-        case Let(name) | Alloc(name) | Arrive(name) | For(name):
-            return frozenset((name,))
-    return frozenset(axis.iv for axis in grid_axes(stmt))
-
-
 def _values_written(stmt: Stmt) -> frozenset[str]:
     own = frozenset((stmt.name,)) if isinstance(stmt, Set) else frozenset()
-    return own | tiles_written(stmt) | values_made(stmt)
+    return own | tiles_written(stmt) | names_made(stmt)
 
 
 @dataclass
@@ -140,7 +129,7 @@ def _reads(stmt: Stmt, path: Path) -> _Flows:
 
 
 def _writes(stmt: Stmt, path: Path) -> _Flows:
-    at, made = frozenset((path,)), values_made(stmt)
+    at, made = frozenset((path,)), names_made(stmt)
     return {
         name: _Flow(first_writes=at, last_writes=at, overwrites=True, is_born=name in made)
         for name in _values_written(stmt)

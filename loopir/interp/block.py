@@ -132,7 +132,9 @@ class Block:
 
     def _ewise(self, stmt: Ewise) -> None:
         kind = self.types[stmt.tile]
-        result = ewise(stmt.expr, kind.dtype, self.types, self._tile)
+        result = ewise(
+            stmt.expr, kind.dtype, self.types, self._tile, lambda e: value(e, self.scalars)
+        )
         result = result if kind.dtype.computes else rounded(result, kind.dtype)
         self.tiles[stmt.tile] = np.broadcast_to(result, kind.shape)
 

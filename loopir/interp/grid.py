@@ -1,4 +1,4 @@
-"""The blocks that a kernel's grid launches."""
+"""The blocks that a kernel's grid launches; each iteration of a parallel band is one too."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -7,10 +7,11 @@ from loopir.interp.block import Block
 from loopir.interp.indices import value
 from loopir.interp.memory import Memory, View
 from loopir.interp.races import Clock
-from loopir.nodes import Alloc, Body, Grid, Grid1D, Kernel
+from loopir.nodes import Alloc, Body, For, Grid, Grid1D, Kernel
 from loopir.symbols import sym
 from loopir.tile_order import decode, fresh_name
 from loopir.tile_types import Tiles, TileType
+from loopir.types import ForKind
 from loopir.walk import Path, walk
 
 Point = tuple[Body, Path, dict[str, int]]
@@ -34,6 +35,9 @@ def _points(body: Body, path: Path, scalars: dict[str, int]) -> Iterator[Point]:
         case Grid1D(iv, extent, nested):
             for unit in range(value(extent, scalars)):
                 yield nested, inner, {**scalars, iv: unit}
+        case For(iv, lo, hi, step, nested, ForKind.PARALLEL):
+            for i in range(*(value(e, scalars) for e in (lo, hi, step))):
+                yield from _points(nested, inner, {**scalars, iv: i})
         case Grid():
             for axes in _axis_values(root, scalars):
                 yield from _points(root.body, inner, {**scalars, **axes})

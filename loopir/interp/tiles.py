@@ -1,7 +1,7 @@
 """Arithmetic on whole tiles.
 
-f32 and f64 operations are IEEE; functions such as `exp`, and a `sum` along an axis, are computed in
-f64 and rounded once. max and min propagate NaN. Integers wrap.
+f32 and f64 operations are IEEE; functions such as `exp`, and a `sum` or `prod` along an axis, are
+computed in f64 and rounded once. max and min propagate NaN. Integers wrap.
 """
 
 import math
@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from loopir.interp.formats import STORAGE, number, rounded, tf32
-from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, TileRef
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, TileRef
+from loopir.symbols import Expr
 from loopir.tile_types import Tiles, ewise_dtype
 from loopir.types import DType, Precision, ReduceOp
 
@@ -39,9 +40,14 @@ _IN_F64: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def ewise(
-    expr: Ewise_, expected: DType, types: Tiles, tile: Callable[[str], np.ndarray]
+    expr: Ewise_,
+    expected: DType,
+    types: Tiles,
+    tile: Callable[[str], np.ndarray],
+    scalar: Callable[[Expr], int],
 ) -> np.ndarray:
-    """The value of `expr`; numbers take the dtype of what they meet, or `expected`."""
+    """The value of `expr`; numbers take the dtype of what they meet, or `expected`. `tile` and
+    `scalar` give the values of names and index expressions."""
 
     def of(expr: Ewise_, expected: DType) -> np.ndarray:
         dtype = ewise_dtype(expr, types) or expected
@@ -56,6 +62,11 @@ def ewise(
                 return np.expand_dims(of(arg, dtype), axis)
             case AxisReduce(op, arg, axis):
                 return _along_axis(op, of(arg, dtype), axis, dtype)
+            case Mask(arg, axis, start, limit, otherwise):
+                values = of(arg, dtype)
+                keeps = scalar(start) + np.arange(values.shape[axis]) < scalar(limit)
+                placed = keeps.reshape([-1 if d == axis else 1 for d in range(values.ndim)])
+                return np.where(placed, values, number(otherwise.value, dtype))
             case Apply(fn, args):
                 return _applied(fn, [of(arg, dtype) for arg in args], dtype)
 
@@ -69,13 +80,9 @@ def _applied(fn: str, args: list[np.ndarray], dtype: DType) -> np.ndarray:
 
 
 def _along_axis(op: ReduceOp, values: np.ndarray, axis: int, dtype: DType) -> np.ndarray:
-    if op is ReduceOp.MAX:
-        return values.max(axis)
-    if op is ReduceOp.MIN:
-        return values.min(axis)
-    if dtype.is_int:
-        return values.sum(axis, dtype=values.dtype)
-    return rounded(values.sum(axis, dtype=np.float64), dtype)
+    if op in (ReduceOp.ADD, ReduceOp.MUL) and dtype.is_float:
+        return rounded(_COMBINE[op].reduce(values, axis, dtype=np.float64), dtype)
+    return _COMBINE[op].reduce(values, axis, dtype=values.dtype)
 
 
 def dot(
@@ -106,7 +113,7 @@ def _product(a: np.ndarray, b: np.ndarray, precision: Precision) -> np.ndarray:
     return high + (np.matmul(a_high, b_low) + np.matmul(a_low, b_high))
 
 
-_COMBINE: Mapping[ReduceOp, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+_COMBINE: Mapping[ReduceOp, np.ufunc] = {
     ReduceOp.ADD: np.add,
     ReduceOp.MUL: np.multiply,
     ReduceOp.MAX: np.maximum,

@@ -7,6 +7,7 @@ from loopir.nodes import Dot, Ewise, For, If, Literal, Reduce, While
 from loopir.tile_types import (
     DOT_ACCUMULATORS,
     TileType,
+    broadcast,
     dtype_mistakes,
     ewise_dtype,
     ewise_shape,
@@ -15,6 +16,7 @@ from loopir.tile_types import (
 )
 from loopir.types import DType, Precision
 from loopir.verifier.context import Context, Finding, Site
+from loopir.walk import is_parallel_loop
 
 
 def dot_shapes_match(ctx: Context) -> Iterator[Finding]:
@@ -53,20 +55,16 @@ def _dots(ctx: Context) -> Iterator[tuple[Site, TileType, TileType, TileType]]:
 
 
 def ewise_shapes_match(ctx: Context) -> Iterator[Finding]:
-    """The operands of an `ewise` broadcast, axes exist, and the result has the tile's shape; a bare
-    number has any shape."""
+    """The operands of an `ewise` broadcast, axes exist, and the result broadcasts to the tile's
+    shape."""
     for site, stmt in _ewises(ctx):
         mistakes: list[str] = []
         shape = ewise_shape(stmt.expr, ctx.tiles, mistakes)
         yield from (Finding(site.path, m, "ewise") for m in mistakes)
         wanted = ctx.tiles[stmt.tile].shape
-        if shape not in (None, wanted) and not _is_number(shape, stmt):
+        if shape is not None and broadcast(shape, wanted) != wanted:
             message = f"the result is {list(shape)}, tile `{stmt.tile}` is {list(wanted)}"
             yield Finding(site.path, message, stmt.tile)
-
-
-def _is_number(shape: tuple[int, ...], stmt: Ewise) -> bool:
-    return shape == () and not tiles_read(stmt)
 
 
 def ewise_dtypes_match(ctx: Context) -> Iterator[Finding]:
@@ -127,7 +125,9 @@ def _may_be_written(ctx: Context, reader: int, writers: list[int]) -> bool:
 
 def _can_skip_first_turn(site: Site, depth: int) -> bool:
     """Whether the statement at `depth` around `site` is a loop that may reach `site` late only."""
-    inner = site.around[depth + 1 :]
-    return isinstance(site.around[depth].stmt, For | While) and any(
-        isinstance(s.stmt, If | For | While) for s in inner
+    loop, inner = site.around[depth].stmt, site.around[depth + 1 :]
+    return (
+        isinstance(loop, For | While)
+        and not is_parallel_loop(loop)
+        and any(isinstance(s.stmt, If | For | While) for s in inner)
     )

@@ -151,13 +151,15 @@ def _is_integer_arithmetic(part: sympy.Basic) -> bool:
 
 
 def requirements_name_what_they_need(ctx: Context) -> Iterator[Finding]:
-    """`zeroed` names an out parameter; `at_most` bounds a launch symbol by names of the header."""
+    """`zeroed` names an out parameter or a workspace; `at_most` bounds a launch symbol by names of
+    the header."""
     outputs = {p.name for p in ctx.kernel.params if p.direction is Direction.OUT}
+    outputs |= {w.name for w in ctx.program.workspaces}
     chosen = launch_symbols(ctx.kernel)
     for i, need in enumerate(ctx.kernel.requires):
         path = (*ctx.path, "requires", i)
         if isinstance(need, Zeroed) and need.buffer not in outputs:
-            yield Finding(path, f"`{need.buffer}` is no out parameter", need.buffer)
+            yield Finding(path, f"`{need.buffer}` is no out parameter or workspace", need.buffer)
         if isinstance(need, AtMost):
             if need.name not in chosen:
                 yield Finding(path, f"`{need.name}` is no launch symbol", need.name)

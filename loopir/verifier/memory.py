@@ -23,17 +23,18 @@ from loopir.tile_types import constant_shape, is_defined, number_mistake
 from loopir.types import Direction, DType, ReduceOp, Space
 from loopir.verifier.context import Context, Finding, Site
 
-_MADE_BY_ALLOC = (Space.SHARED, Space.REGISTER, Space.FRAGMENT)
+_MADE_BY_ALLOC = (Space.LOCAL, Space.SHARED, Space.REGISTER, Space.FRAGMENT)
 
 
 def allocs_are_constant(ctx: Context) -> Iterator[Finding]:
-    """`alloc` makes a shared, register or fragment tile of positive compile-time constant sizes."""
+    """`alloc` makes a local, shared, register or fragment tile of positive compile-time constant
+    sizes; a tile without sizes is one element."""
     for site in ctx.sites:
         if not isinstance(site.stmt, Alloc):
             continue
         if site.stmt.space not in _MADE_BY_ALLOC:
             yield Finding(site.path, f"no tile is {site.stmt.space.value}", site.stmt.space.value)
-        if not site.stmt.shape or constant_shape(site.stmt, ctx.sizes) is None:
+        if constant_shape(site.stmt, ctx.sizes) is None:
             message = f"the sizes of `{site.stmt.name}` are no positive constants"
             yield Finding(site.path, message, site.stmt.name)
 

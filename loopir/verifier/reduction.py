@@ -16,6 +16,7 @@ from loopir.nodes import Apply, Arrive, Dot, Ewise, Ewise_, For, Let, Reduce, Se
 from loopir.symbols import try_evaluate
 from loopir.types import ForKind, ReduceOp, Space
 from loopir.verifier.context import Context, Finding, Site
+from loopir.walk import symbol_names
 
 _UNRESTRICTED = (ReduceOp.SCAN, ReduceOp.ARGMAX)
 
@@ -45,8 +46,8 @@ def _is_panel_loop(ctx: Context, stmt: Stmt) -> bool:
 
 
 def accumulators_are_ready(ctx: Context) -> Iterator[Finding]:
-    """An accumulator is named once, is a register tile or a fragment, and something has written it
-    before the `reduce`."""
+    """An accumulator is named once, is a local or register tile or a fragment, and something has
+    written it before the `reduce`."""
     for site, stmt in _reduces(ctx):
         names = [a.tile for a in stmt.accumulators]
         for i, name in enumerate(names):
@@ -57,9 +58,8 @@ def accumulators_are_ready(ctx: Context) -> Iterator[Finding]:
 
 
 def _accumulator_findings(ctx: Context, site: Site, name: str) -> Iterator[Finding]:
-    if ctx.allocs[name].space not in (Space.REGISTER, Space.FRAGMENT):
-        space = ctx.allocs[name].space.value
-        yield Finding(site.path, f"accumulator `{name}` is {space}, not register or fragment", name)
+    if ctx.allocs[name].space is Space.SHARED:
+        yield Finding(site.path, f"accumulator `{name}` is shared, not register or fragment", name)
     before = ctx.sites[: ctx.sites.index(site)]
     if not any(name in tiles_written(s.stmt) for s in before):
         yield Finding(site.path, f"nothing has written accumulator `{name}` before", name)
@@ -130,18 +130,19 @@ def _form(name: str, op: ReduceOp) -> str:
 
 
 def _operand(stmt: Stmt, name: str, op: ReduceOp) -> set[str] | None:
-    """The tiles that f reads, if `stmt` is name = op(name, f); else None."""
+    """What f reads, if `stmt` is name = op(name, f); else None."""
     match stmt:
         case Dot(acc, a, b) if acc == name and op is ReduceOp.ADD:
             return {a, b}
         case Ewise(tile, Apply(fn, (left, right))) if tile == name and fn == op.value:
-            return _other_operand(name, left, right, op)
+            operand = _other_operand(name, left, right, op)
+            return None if operand is None else {*tile_refs(operand), *symbol_names(operand)}
     return None
 
 
-def _other_operand(name: str, left: Ewise_, right: Ewise_, op: ReduceOp) -> set[str] | None:
+def _other_operand(name: str, left: Ewise_, right: Ewise_, op: ReduceOp) -> Ewise_ | None:
     if left == TileRef(name):
-        return set(tile_refs(right))
+        return right
     if right == TileRef(name) and op is not ReduceOp.SUB:
-        return set(tile_refs(left))
+        return left
     return None

@@ -21,19 +21,22 @@ from loopir.nodes import (
 from loopir.symbols import names_of, try_evaluate
 from loopir.types import OrderKind
 from loopir.verifier.context import Context, Definition, Finding, Site
-from loopir.walk import is_wave_loop, node_at
+from loopir.walk import is_parallel_loop, is_wave_loop, node_at
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
 
 def one_grid_is_the_root(ctx: Context) -> Iterator[Finding]:
-    """A kernel's body is one `grid` or one `grid1d`. A grid may stand alone in a grid (a nested
-    band), and nowhere else."""
-    if len(ctx.kernel.body) != 1 or not isinstance(ctx.kernel.body[0], Grid | Grid1D):
+    """A kernel's body is one `grid`, one `grid1d` or one `parallel` loop. A grid may stand alone in
+    a grid, a parallel loop in a parallel loop (a nested band), and nowhere else."""
+    root = ctx.kernel.body[0] if len(ctx.kernel.body) == 1 else None
+    if not (isinstance(root, Grid | Grid1D) or is_parallel_loop(root)):
         yield Finding(
             ctx.path, f"`{ctx.kernel.name}` needs one grid around its statements", "kernel"
         )
     for site in ctx.sites:
+        if is_parallel_loop(site.stmt) and site.around and not _continues_a_band(site):
+            yield Finding(site.path, "a parallel loop stands at the root, or alone in one")
         if isinstance(site.stmt, Grid) and not site.stmt.axes:
             yield Finding(site.path, "a grid needs an axis")
         if isinstance(site.stmt, Grid | Grid1D) and site.around and not _is_nested_band(site):
@@ -43,6 +46,11 @@ def one_grid_is_the_root(ctx: Context) -> Iterator[Finding]:
 def _is_nested_band(site: Site) -> bool:
     outer = site.around[-1].stmt
     return isinstance(site.stmt, Grid) and isinstance(outer, Grid) and len(outer.body) == 1
+
+
+def _continues_a_band(site: Site) -> bool:
+    outer = site.around[-1].stmt
+    return isinstance(outer, For) and is_parallel_loop(outer) and len(outer.body) == 1
 
 
 def grid_orders_are_well_formed(ctx: Context) -> Iterator[Finding]:
@@ -56,7 +64,7 @@ def grid_orders_are_well_formed(ctx: Context) -> Iterator[Finding]:
 
 
 def steps_are_positive(ctx: Context) -> Iterator[Finding]:
-    """The step of a `for` or `wave` is a positive compile-time constant."""
+    """The step of a `for`, `parallel` or `wave` is a positive compile-time constant."""
     for site in ctx.sites:
         if isinstance(site.stmt, For) and (try_evaluate(site.stmt.step, ctx.sizes) or 0) < 1:
             yield Finding(site.path, "the step is no positive constant", "step")

@@ -1,23 +1,52 @@
-"""Pure arithmetic of decompositions: bounds, segments, exact cover, waves. Knows no IR beyond index
-expressions."""
+"""Pure arithmetic of decompositions: schedules as segments and as closed forms, exact cover, waves,
+makespans. Knows no IR beyond index expressions."""
 
 from passes.decomposition.bounds import Bounds, symbolic_owner, symbolic_range
+from passes.decomposition.closed_form import (
+    ClosedForm,
+    Direction,
+    SlotOrder,
+    SplitKForm,
+    StreamKForm,
+    WholeTilesForm,
+)
 from passes.decomposition.cover import check_exact_cover
 from passes.decomposition.data_parallel import DataParallel
 from passes.decomposition.figures import ScheduleSummary, summary
+from passes.decomposition.hybrid import Hybrid, HybridKind
+from passes.decomposition.permuted import Permuted
 from passes.decomposition.quantization import Waves, waves
 from passes.decomposition.schedule import Schedule, Segment
+from passes.decomposition.simulation import Fold, simulate
+from passes.decomposition.split_k import SplitK
 from passes.decomposition.stream_k import StreamK
+from passes.decomposition.timeline import Event, EventKind, Timeline, UnitCost
 
 __all__ = [
     "Bounds",
+    "ClosedForm",
     "DataParallel",
+    "Direction",
+    "Event",
+    "EventKind",
+    "Fold",
+    "Hybrid",
+    "HybridKind",
+    "Permuted",
     "Schedule",
     "ScheduleSummary",
     "Segment",
+    "SlotOrder",
+    "SplitK",
+    "SplitKForm",
     "StreamK",
+    "StreamKForm",
+    "Timeline",
+    "UnitCost",
     "Waves",
+    "WholeTilesForm",
     "check_exact_cover",
+    "simulate",
     "summary",
     "symbolic_owner",
     "symbolic_range",

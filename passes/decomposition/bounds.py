@@ -1,18 +1,13 @@
 """Where a unit's share of the iterations begins and ends: as numbers, and as index expressions.
 
 The iterations of a launch are numbered tile by tile, `i = tile * panels + panel`, and unit u owns
-one contiguous range. Each formula is written once, over an arithmetic, and used for integers and
-for expressions alike.
+one contiguous range. Each formula is written once, for integers and for expressions alike.
 """
 
-import operator
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
-from loopir import symbols
 from loopir.symbols import Expr
+from passes.decomposition.arithmetic import Num, ceildiv, floordiv, least, mod, most
 
 
 class Bounds(Enum):
@@ -28,71 +23,56 @@ class Bounds(Enum):
     BIG_UNITS = "big-units"
 
 
-@dataclass(frozen=True)
-class _Arithmetic:
-    floordiv: Callable[[Any, Any], Any]
-    ceildiv: Callable[[Any, Any], Any]
-    mod: Callable[[Any, Any], Any]
-    least: Callable[..., Any]
-    most: Callable[..., Any]
-
-
-_INTEGERS = _Arithmetic(operator.floordiv, lambda a, b: -(-a // b), operator.mod, min, max)
-_SYMBOLS = _Arithmetic(symbols.floordiv, symbols.ceildiv, symbols.mod, symbols.imin, symbols.imax)
-
-
-def unit_range(bounds: Bounds, unit: int, total: int, units: int) -> tuple[int, int]:
+def unit_range(bounds: Bounds, unit: Num, total: Num, units: Num) -> tuple[Num, Num]:
     """First iteration of `unit`, and one past its last; 0 <= unit < units."""
-    return _range(_INTEGERS, bounds, unit, total, units)
+    following = unit + 1
+    match bounds:
+        case Bounds.FLOOR:
+            return floordiv(unit * total, units), floordiv(following * total, units)
+        case Bounds.CEIL:
+            share = ceildiv(total, units)
+            return unit * share, least(following * share, total)
+        case Bounds.BIG_UNITS:
+            share, extra = floordiv(total, units), mod(total, units)
+            low = unit * share + least(unit, extra)
+            return low, following * share + least(following, extra)
+
+
+def owner(bounds: Bounds, iteration: Num, total: Num, units: Num) -> Num:
+    """The unit whose range holds `iteration`; 0 <= iteration < total, and no unit is empty."""
+    match bounds:
+        case Bounds.FLOOR:
+            return floordiv((iteration + 1) * units - 1, total)
+        case Bounds.CEIL:
+            return floordiv(iteration, ceildiv(total, units))
+        case Bounds.BIG_UNITS:
+            share, extra = floordiv(total, units), mod(total, units)
+            # each quotient is the owner on its side of extra * (share + 1), too small on the other
+            return most(floordiv(iteration, share + 1), floordiv(iteration - extra, share))
 
 
 def symbolic_range(bounds: Bounds, unit: Expr, total: Expr, units: Expr) -> tuple[Expr, Expr]:
     """`unit_range` as index expressions."""
-    return _range(_SYMBOLS, bounds, unit, total, units)
-
-
-def owner(bounds: Bounds, iteration: int, total: int, units: int) -> int:
-    """The unit whose range holds `iteration`; 0 <= iteration < total, and no unit is empty."""
-    return _owner(_INTEGERS, bounds, iteration, total, units)
+    return unit_range(bounds, unit, total, units)
 
 
 def symbolic_owner(bounds: Bounds, iteration: Expr, total: Expr, units: Expr) -> Expr:
     """`owner` as an index expression."""
-    return _owner(_SYMBOLS, bounds, iteration, total, units)
+    return owner(bounds, iteration, total, units)
 
 
-def useful_units(bounds: Bounds, total: int, units: int) -> int:
-    """The largest count of units, at most `units`, that leaves none of them empty; 0 if there is no
-    iteration."""
+def useful_units(bounds: Bounds, total: int, units: int, min_panels: int = 1) -> int:
+    """The largest count of units, at most `units`, that leaves none of them with less than
+    `min_panels` iterations; one if all iterations are fewer than that, 0 if there is none."""
     if total == 0:
         return 0
-    clamped = min(units, total)
+    count = max(1, min(units, total // min_panels))
     if bounds is not Bounds.CEIL:
-        return clamped
-    return _INTEGERS.ceildiv(total, _INTEGERS.ceildiv(total, clamped))
-
-
-def _range(ops: _Arithmetic, bounds: Bounds, unit: Any, total: Any, units: Any) -> tuple[Any, Any]:
-    following = unit + 1
-    match bounds:
-        case Bounds.FLOOR:
-            return ops.floordiv(unit * total, units), ops.floordiv(following * total, units)
-        case Bounds.CEIL:
-            share = ops.ceildiv(total, units)
-            return unit * share, ops.least(following * share, total)
-        case Bounds.BIG_UNITS:
-            share, extra = ops.floordiv(total, units), ops.mod(total, units)
-            low = unit * share + ops.least(unit, extra)
-            return low, following * share + ops.least(following, extra)
-
-
-def _owner(ops: _Arithmetic, bounds: Bounds, i: Any, total: Any, units: Any) -> Any:
-    match bounds:
-        case Bounds.FLOOR:
-            return ops.floordiv((i + 1) * units - 1, total)
-        case Bounds.CEIL:
-            return ops.floordiv(i, ops.ceildiv(total, units))
-        case Bounds.BIG_UNITS:
-            share, extra = ops.floordiv(total, units), ops.mod(total, units)
-            # each quotient is the owner on its side of extra * (share + 1), too small on the other
-            return ops.most(ops.floordiv(i, share + 1), ops.floordiv(i - extra, share))
+        return count
+    while True:
+        share = ceildiv(total, count)
+        count = ceildiv(total, share)
+        last = total - (count - 1) * share
+        if count == 1 or last >= min_panels:
+            return count
+        count -= 1

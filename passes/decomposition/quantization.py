@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from passes.decomposition.arithmetic import check_size
+
 
 @dataclass(frozen=True)
 class Waves:
@@ -19,11 +21,11 @@ class Waves:
 
 
 def waves(tiles: int, sms: int, blocks_per_sm: int = 1) -> Waves:
-    """The waves of `tiles` equal tiles, a block each. ValueError: no place for a block, or a
-    negative tile count."""
-    if sms < 1 or blocks_per_sm < 1 or tiles < 0:
-        given = f"{tiles}, {sms}, {blocks_per_sm}"
-        raise ValueError(f"want tiles >= 0, sms >= 1, blocks_per_sm >= 1, not {given}")
+    """The waves of `tiles` equal tiles, a block each. ValueError names an argument that is no int,
+    no place for a block, or a negative tile count."""
+    check_size("tiles", tiles, 0)
+    check_size("sms", sms, 1)
+    check_size("blocks_per_sm", blocks_per_sm, 1)
     places = sms * blocks_per_sm
     if tiles == 0:
         return Waves(places, 0, 0, 0, 1.0)

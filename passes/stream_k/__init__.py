@@ -1,6 +1,6 @@
 """Stream-K: criteria -> decomposition -> rewrite."""
 
-from passes.stream_k.options import Merge
+from passes.stream_k.options import Decomposition, Merge, Part
 from passes.stream_k.stream_k import StreamKPass
 
-__all__ = ["Merge", "StreamKPass"]
+__all__ = ["Decomposition", "Merge", "Part", "StreamKPass"]

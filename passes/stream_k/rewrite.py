@@ -2,105 +2,131 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 
 from loopir.nodes import (
-    AllOf,
     AtMost,
-    Atomic,
-    Binding,
     Body,
     Cmp,
-    For,
+    ElementRead,
     Grid1D,
     If,
     Kernel,
     Let,
+    Param,
     Program,
-    Reduce,
-    Requirement,
-    Set,
-    Stmt,
-    Store,
-    While,
-    Zeroed,
 )
-from loopir.symbols import Expr, floordiv, imin, mod, sym, to_expr
-from loopir.tile_order import decode, fresh_name
-from loopir.types import ReduceOp
-from loopir.walk import defined_names, map_bodies, symbol_names
-from passes.decomposition import Bounds, StreamK, symbolic_range
+from loopir.rename import renamed
+from loopir.scope import constants
+from loopir.symbols import sym, try_evaluate
+from loopir.tile_order import decode
+from loopir.types import DType
+from loopir.walk import defined_names, names_made, symbol_names
+from loopir.walk import walk as statements
+from passes.decomposition import ClosedForm, Schedule, WholeTilesForm
 from passes.stream_k.dataflow import Writeback, panel_count
+from passes.stream_k.merges import Meeting, meeting, whole_tile
+from passes.stream_k.names import Names
 from passes.stream_k.nest import Nest, tile_count
+from passes.stream_k.options import Options
+from passes.stream_k.planning import Space, symbolic_space
+from passes.stream_k.walk import Segment, walk
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the criteria established. `schedule` is None where a size is known at launch only or
-    no unit count was asked for; `units` is the count asked for."""
+    """What the criteria established. `schedule` is None where a size, or the count of units, is
+    known at launch only."""
 
     nest: Nest
     writebacks: tuple[Writeback, ...]
-    bounds: Bounds
-    units: int | None
-    schedule: StreamK | None
-
-    def units_expr(self, total: Expr) -> Expr | None:
-        """What the `where` clause binds the unit count to; None leaves it to the launcher."""
-        if self.schedule is not None:
-            return to_expr(self.schedule.units)
-        return None if self.units is None else imin(self.units, total)
+    options: Options
+    schedule: Schedule | None
 
 
 def persistent(program: Program, plan: Plan) -> Program:
-    """`program` with its only kernel in persistent form, partial tiles merged by atomics into
-    zeroed outputs."""
+    """`program` with its only kernel in persistent form, and what its merge adds."""
     kernel = plan.nest.kernel
     taken = _taken(program, kernel)
     names = Names.of(taken)
-    panels, units = panel_count(plan.nest), plan.units_expr(sym(names.total))
-    where = (
-        *kernel.where,
-        Binding(names.tiles, tile_count(plan.nest.axes)),
-        Binding(names.total, sym(names.tiles) * panels),
-        *([] if units is None else [Binding(names.units, units)]),
-    )
-    low, high = symbolic_range(plan.bounds, sym(names.unit), sym(names.total), sym(names.units))
-    walk = (
-        Let(names.it, low),
-        Let(names.it_end, high),
-        While(Cmp("<", sym(names.it), sym(names.it_end)), _segment(plan, names, taken)),
-    )
-    grid = Grid1D(names.unit, sym(names.units), walk)
-    requires = (*kernel.requires, *_requirements(plan, names))
+    panels, tiles = panel_count(plan.nest), tile_count(plan.nest.axes)
+    space = symbolic_space(plan.options, plan.schedule, names, tiles, panels)
+    met = _meeting(plan, space, names, taken)
+    where = (*kernel.where, *space.bindings, *(met.bindings if met else ()))
+    limit = () if space.limit is None else (AtMost(names.units, space.limit),)
+    requires = (*kernel.requires, *(met.requirements() if met else ()), *limit)
+    kernel = replace(kernel, where=where, requires=requires)
+    body = _parts(plan, space, met, names, taken, constants(kernel))
+    if plan.options.permuted:
+        kernel, body = _permuted(kernel, space, names, body)
+    grid = Grid1D(names.block if plan.options.permuted else names.unit, space.units, body)
+    first = replace(kernel, body=(grid,))
     return replace(
-        program, kernels=(replace(kernel, where=where, requires=requires, body=(grid,)),)
+        program,
+        kernels=(first, *(met.kernels(first) if met else ())),
+        workspaces=(*program.workspaces, *(met.workspaces() if met else ())),
     )
 
 
-@dataclass(frozen=True)
-class Names:
-    """The names that the rewrite adds to a kernel, none of them in use there."""
-
-    tiles: str
-    total: str
-    units: str
-    unit: str
-    it: str
-    it_end: str
-    tile: str
-    k0: str
-    k1: str
-
-    @classmethod
-    def of(cls, taken: Collection[str]) -> "Names":
-        wanted = ("TILES", "TOTAL", "UNITS", "unit", "it", "it_end", "tile", "k0", "k1")
-        return cls(*(fresh_name(name, taken) for name in wanted))
+def _meeting(plan: Plan, space: Space, names: Names, taken: frozenset[str]) -> Meeting | None:
+    """How parts of tiles meet; None where no tile is split."""
+    is_known = plan.schedule is not None
+    forms = [form for form in space.forms if not isinstance(form, WholeTilesForm)]
+    if not forms or (plan.schedule is not None and not plan.schedule.split_tiles()):
+        return None
+    nest, backs = plan.nest, plan.writebacks
+    return meeting(plan.options, nest, backs, names, forms[0], taken, is_known)
 
 
-def _requirements(plan: Plan, names: Names) -> tuple[Requirement, ...]:
-    outputs = dict.fromkeys(b.store.target.buffer for b in plan.writebacks)
-    zeroed = tuple(Zeroed(o) for o in outputs if Zeroed(o) not in plan.nest.kernel.requires)
-    return zeroed if plan.units is not None else (*zeroed, AtMost(names.units, sym(names.total)))
+def _permuted(kernel: Kernel, space: Space, names: Names, body: Body) -> tuple[Kernel, Body]:
+    """Block b takes the unit that a parameter of the launch names."""
+    order = Param(names.order, DType.I32, (space.units,))
+    unit = Let(names.unit, ElementRead(names.order, (sym(names.block),)))
+    return replace(kernel, params=(*kernel.params, order)), (unit, *body)
+
+
+def _parts(
+    plan: Plan,
+    space: Space,
+    met: Meeting | None,
+    names: Names,
+    taken: Collection[str],
+    known: dict[str, int],
+) -> Body:
+    """The walk of each part, one after the other; later ones get names of their own."""
+    used = {*taken, *vars(names).values(), *(b.name for b in space.bindings)}
+    done: Body = ()
+    for form in space.forms:
+        run = partial(_segment, plan, met, taken, frozenset(used))
+        part = walk(form, names, known, run)
+        part = renamed(part, used) if done else part
+        done = (*done, *_guarded(part, form, space, names, known))
+        used = used.union(*(names_made(s) for _, s in statements(part)))
+    return done
+
+
+def _guarded(
+    part: Body, form: ClosedForm, space: Space, names: Names, known: dict[str, int]
+) -> Body:
+    """`part` under a condition, where it has fewer units than the launch."""
+    counts = [try_evaluate(n, known) for n in (form.units, space.units)]
+    if form.units == space.units or (None not in counts and counts[0] == counts[1]):
+        return part
+    return (If(Cmp("<", sym(names.unit), form.units), part),)
+
+
+def _segment(
+    plan: Plan,
+    met: Meeting | None,
+    taken: Collection[str],
+    used: Collection[str],
+    segment: Segment,
+) -> Body:
+    """A unit's part of one tile."""
+    axes = decode(plan.nest.axes, plan.nest.order, segment.tile, taken)
+    if met is None:
+        return *axes, *whole_tile(plan.nest, segment)
+    return *axes, *met.segment(segment, used)
 
 
 def _taken(program: Program, kernel: Kernel) -> frozenset[str]:
@@ -108,39 +134,3 @@ def _taken(program: Program, kernel: Kernel) -> frozenset[str]:
     memory = program.workspaces
     shapes = (symbol_names(w) for w in memory)
     return defined_names(kernel).union({w.name for w in memory}, *shapes)
-
-
-def _segment(plan: Plan, names: Names, taken: Collection[str]) -> Body:
-    """One pass of the walk: a unit's part of one tile."""
-    panels = panel_count(plan.nest)
-    it, it_end, tile = sym(names.it), sym(names.it_end), sym(names.tile)
-    return (
-        Let(names.tile, floordiv(it, panels)),
-        Let(names.k0, mod(it, panels)),
-        Let(names.k1, imin(it_end - tile * panels, panels)),
-        *decode(plan.nest.axes, plan.nest.order, tile, taken),
-        *_split(plan, names, panels, plan.nest.body),
-        Set(names.it, tile * panels + sym(names.k1)),
-    )
-
-
-def _split(plan: Plan, names: Names, panels: Expr, body: Body) -> Body:
-    """`body` with the panel loop cut to the segment and each writeback merged."""
-    stores = [b.store for b in plan.writebacks]
-
-    def split(stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Reduce):
-            loop = stmt.body[0]
-            assert isinstance(loop, For)
-            return replace(stmt, body=(replace(loop, lo=sym(names.k0), hi=sym(names.k1)),))
-        if isinstance(stmt, Store) and stmt in stores:
-            return _merge(stmt, names, panels)
-        return map_bodies(stmt, lambda nested: tuple(map(split, nested)))
-
-    return tuple(map(split, body))
-
-
-def _merge(store: Store, names: Names, panels: Expr) -> If:
-    """A whole tile is stored; a partial one is added into the zeroed output."""
-    owns_full_tile = AllOf((Cmp("==", sym(names.k0), to_expr(0)), Cmp("==", sym(names.k1), panels)))
-    return If(owns_full_tile, (store,), (Atomic(ReduceOp.ADD, store.target, store.tile),))

@@ -8,9 +8,10 @@ Before:
       store C[ti * BM +: BM, tj * BN +: BN], acc masked
     }
 
-After `stream-k{merge=atomic units=132}`:
-    where ..., TILES = ceildiv(M, BM) * ceildiv(N, BN), TOTAL = P * TILES, UNITS = 132
-    requires zeroed(C) {
+After `stream-k{units=132}`:
+    workspace partials: f32[SLOTS, BM, BN]
+    workspace arrivals: i32[COUNTERS]
+    where ..., TILES = ceildiv(M, BM) * ceildiv(N, BN), TOTAL = P * TILES, UNITS = 132, ... {
     grid1d (unit) in [UNITS] persistent {
       let it = unit * TOTAL // UNITS
       let it_end = (unit + 1) * TOTAL // UNITS
@@ -18,19 +19,29 @@ After `stream-k{merge=atomic units=132}`:
         let tile = it // P
         let k0 = it % P
         let k1 = min(it_end - tile * P, P)
-        ... decode ti, tj; the grid's body, its panel loop over k0 .. k1 ...
-        if k0 == 0 and k1 == P { store C[...], acc masked } else { atomic add C[...], acc masked }
+        ... decode ti, tj; who meets in the tile; the grid's body, its panel loop over k0 .. k1 ...
+        if k0 == 0 and k1 == P { store C[...], acc masked } else {
+          store partials[first + unit, ...], acc
+          arrive last, arrivals[first], parts
+          if last { ... fold the slots in k order; what followed the reduce ... }
+        }
         set it = tile * P + k1
       }
     }
 
-Requires: SK01 .. SK17 (docs/refusals.md).
-Guarantees: every (tile, panel) is computed once; loads of two units differ by at most one panel
-(bounds=floor and
-    big-units); the launcher zeroes the output, so nothing of what it held is read; no workspace;
-    nothing waits. Bits depend on the order of arrival where a tile has three contributors or more.
-Not handled: a merge other than atomic adds, epilogues, several kernels, ragged panel counts.
-Source: Osama et al., "Stream-K", PPoPP 2023, section 4.
+Other decompositions are other walks of the same space: `decomposition=split-k splits=4` gives every
+tile to four units, without a loop; `hybrid` walks whole tiles in a loop of their own; with
+`data-parallel` no tile is split, and nothing is merged. Other merges are other ends of a part of a
+tile: `atomic` adds it into the zeroed output, `atomic-workspace` into a zeroed slot, `fixup` leaves
+the fold to a second kernel.
+
+Requires: SK01 .. SK18 (docs/refusals.md); of data-parallel SK01, SK02, SK05, SK06 (counts), SK15.
+Guarantees: every (tile, panel) is computed once, by the schedule that passes.decomposition tells;
+    what followed the reduce runs once a tile; nothing waits for another block. Parts are added in k
+    order, whatever the order of arrival, but by the atomic merges, whose bits depend on it where a
+    tile has three contributors or more. Counters are zero before and after a launch.
+Not handled: several kernels, ragged panel counts; atomic also: epilogues, operators but add.
+Source: Osama et al., "Stream-K", PPoPP 2023, sections 4 and 5.
 """
 
 from dataclasses import dataclass
@@ -38,14 +49,15 @@ from typing import ClassVar
 
 from loopir.nodes import Program
 from passes.base import Pass, Refusal
-from passes.decomposition import Bounds, StreamK, summary
-from passes.explain import Rows, schedule_rows
+from passes.decomposition import Bounds, Direction, HybridKind, SlotOrder
 from passes.options import option
 from passes.stream_k.atomics import ATOMIC_ADD
-from passes.stream_k.criteria import CRITERIA
+from passes.stream_k.criteria import CRITERIA, is_asked
 from passes.stream_k.dataflow import panel_count, writebacks
 from passes.stream_k.nest import Nest, find_nest, tile_count
-from passes.stream_k.options import Merge
+from passes.stream_k.options import Decomposition, Merge, Part, conflicts
+from passes.stream_k.planning import schedule_of
+from passes.stream_k.report import Rows, plan_rows
 from passes.stream_k.rewrite import Plan, persistent
 
 
@@ -58,82 +70,54 @@ class StreamKPass(Pass):
 
     name: ClassVar[str] = "stream-k"
 
-    merge: Merge = option(
-        Merge.AUTO, "how partial tiles meet; auto is atomic, the only merge so far"
+    merge: Merge = option(Merge.AUTO, "how the parts of a split tile meet; auto is atomic")
+    decomposition: Decomposition = option(
+        Decomposition.STREAM_K, "the schedule: equal ranges, equal slices of tiles, or whole tiles"
     )
     units: int | None = option(
         None, "persistent blocks; if not said, the launcher picks blocks per SM * SMs"
     )
     splits: int | None = option(
-        None, "cut every tile into so many equal parts: units = tiles * splits"
+        None, "slices of every tile; without decomposition=split-k they must be equal"
     )
     bounds: Bounds = option(Bounds.FLOOR, "how the iterations are cut into units")
+    min_panels: int = option(1, "least panels of a unit; fewer units where there are not enough")
+    direction: Direction = option(Direction.FORWARD, "which end of its range a unit begins at")
+    slot_order: SlotOrder = option(
+        SlotOrder.SPLIT_FASTEST, "split-k: whether neighbours share a tile or a part of K"
+    )
+    tail: HybridKind = option(HybridKind.TWO_TILE, "hybrid: which tiles stream-k covers")
+    first: Part = option(Part.STREAM_K, "hybrid: the part that a unit computes first")
+    permuted: bool = option(False, "a block takes the unit that a parameter `order` names")
     launch_constants: bool = option(False, "accept sizes that are known at launch only")
     deterministic: bool = option(False, "refuse a merge whose bits depend on the order of arrival")
     target: str = option("cuda:90", "compile target whose atomics are asked about")
 
     def __post_init__(self):
         super().__post_init__()
-        for field in ("units", "splits"):
+        for field in ("units", "splits", "min_panels"):
             value = getattr(self, field)
             if value is not None and value < 1:
                 raise ValueError(f"{field}: an int >= 1, not {value!r}")
         if self.target not in ATOMIC_ADD:
             raise ValueError(f"target: {self.target!r} is none of {', '.join(ATOMIC_ADD)}")
+        for conflict in conflicts(self):
+            raise ValueError(conflict)
 
     def match(self, program: Program) -> Plan | tuple[Refusal, ...]:
         nest = find_nest(program)
         if isinstance(nest, tuple):
             return nest
-        reasons = tuple(r for criterion in CRITERIA for r in criterion(nest, self))
-        return reasons or self._plan(nest)
+        asked = (c for c in CRITERIA if is_asked(c, self))
+        return tuple(r for criterion in asked for r in criterion(nest, self)) or self._plan(nest)
 
     def rewrite(self, program: Program, plan: Plan) -> Program:
         return persistent(program, plan)
 
     def report(self, plan: Plan) -> Rows:
         """Rows for `--explain`: the schedule, and what its merge needs and promises."""
-        if plan.schedule is None:
-            figures = _open_rows(plan)
-        else:
-            figures = schedule_rows(summary(plan.schedule, sms=plan.schedule.units or 1))
-        if plan.schedule is not None and plan.units != plan.schedule.units:
-            figures = (*figures, ("units asked for", f"{plan.units}: more than leave none empty"))
-        return *figures, *_merge_rows(plan)
+        return plan_rows(plan)
 
     def _plan(self, nest: Nest) -> Plan:
         tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(panel_count(nest))
-        units = self.units if self.splits is None or tiles is None else tiles * self.splits
-        schedule = None
-        if tiles is not None and panels is not None and units is not None:
-            schedule = StreamK(tiles, panels, units, self.bounds)
-        return Plan(nest, writebacks(nest), self.bounds, units, schedule)
-
-
-def _open_rows(plan: Plan) -> Rows:
-    """Rows for a schedule that the launch completes: what is known is told."""
-    nest = plan.nest
-    tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(panel_count(nest))
-    units = "blocks per SM * SMs, at most one a panel" if plan.units is None else plan.units
-    return (
-        ("tiles", "known at launch" if tiles is None else str(tiles)),
-        ("panels a tile", "known at launch" if panels is None else str(panels)),
-        ("units", f"{units}, at launch"),
-    )
-
-
-def _merge_rows(plan: Plan) -> Rows:
-    outputs = ", ".join(dict.fromkeys(b.store.target.buffer for b in plan.writebacks))
-    bits = "by the order of arrival where a tile has three contributors or more"
-    if plan.schedule is not None and _most_contributors(plan.schedule) < 3:
-        bits = "the same in every run: no tile has three contributors"
-    return (
-        ("merge", "atomic: partial tiles are added into the output"),
-        ("zeroing", f"{outputs}, by the launcher, before each launch"),
-        ("workspace", "0 bytes"),
-        ("determinism", bits),
-    )
-
-
-def _most_contributors(schedule: StreamK) -> int:
-    return max(map(schedule.contributors, schedule.split_tiles()), default=1)
+        return Plan(nest, writebacks(nest), self, schedule_of(self, tiles, panels))

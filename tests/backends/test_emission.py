@@ -182,8 +182,11 @@ REFUSED = {
         ),
         "the extent of tj depends on ti",
     ),
-    "workspace": ("workspace part: f32[4, 32, 32]\n\n" + GEMM, "workspaces are not emitted yet"),
-    "two kernels": (GEMM + "\n" + GEMM.replace("@gemm", "@other"), "a program of 2 kernels"),
+    "workspace": ("workspace part: f32[Q, 32, 32]\n\n" + GEMM, "Q is no name of the first"),
+    "two kernels": (
+        GEMM + "\n" + GEMM.replace("@gemm", "@other").replace("BM = 32", "BM = 16"),
+        "BM has another meaning in another kernel",
+    ),
     "atomic multiply": (
         edited(GEMM, ("store C", "atomic mul C"), ("BK)) {", "BK))\n    requires zeroed(C) {")),
         "atomic mul of no type",

@@ -10,6 +10,8 @@ from backends.triton_codegen import CompiledKernel, compile
 from loopir.build import gemm
 from loopir.errors import CodegenError
 from loopir.parser import parse
+from loopir.scope import constants
+from passes.pipeline import parse_pipeline
 from passes.stream_k import StreamKPass
 from tests.support import kernels
 from tests.support.numerics import (
@@ -148,6 +150,36 @@ def test_stream_k_is_bit_for_bit_the_data_parallel_product_of_integers():
         kernel(a, b, c.tensor, units=units)
         assert c.tensor.equal(whole.tensor)
     c.check_guards()
+
+
+#: by decomposition; hybrids have whole tiles and, of the others, a part of split ones
+DECOMPOSITIONS = [
+    *("decomposition=split-k splits=5", "decomposition=split-k splits=8 slot-order=split-slowest"),
+    *("decomposition=hybrid units=32", "decomposition=hybrid units=32 tail=one-tile bounds=ceil"),
+    "decomposition=hybrid units=32 first=data-parallel direction=backward bounds=big-units",
+    *("decomposition=data-parallel", "decomposition=data-parallel units=32"),
+    *("units=132", "units=132 min-panels=4 direction=backward", "splits=19"),
+]
+
+
+@pytest.mark.parametrize("permuted", [False, True])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("options", DECOMPOSITIONS)
+def test_a_decomposition_is_bit_for_bit_the_grid_form(options: str, dtype: str, permuted: bool):
+    m, n, k = 1000, 1100, 1200
+    a = integers((m, k), TORCH[dtype], 21, device=GPU)
+    b = integers((k, n), TORCH[dtype], 22, device=GPU)
+    program = gemm(m, n, k, dtype, tile=(128, 128, 64))
+    whole, split_up = guarded((m, n), device=GPU), guarded((m, n), device=GPU)
+    jit(program, num_stages=2)(a, b, whole.tensor)
+    more = " permuted=true" if permuted else ""
+    decomposed = parse_pipeline(f"stream-k{{{options}{more}}}").run(program)
+    sizes = constants(decomposed.kernels[0])
+    order = torch.randperm(sizes.get("UNITS", sizes["TILES"]), dtype=torch.int32, device=GPU)
+    jit(decomposed, num_stages=2)(a, b, split_up.tensor, *([order] if permuted else []))
+    assert split_up.tensor.equal(whole.tensor)
+    check_product(split_up, a, b)
+    split_up.check_guards()
 
 
 def test_offsets_beyond_two_to_the_31_elements():

@@ -12,6 +12,7 @@ from loopir.errors import CodegenError, LoopIRError
 from loopir.interp import run
 from loopir.nodes import Program
 from loopir.parser import parse
+from loopir.printer import to_text
 from loopir.walk import walk_program
 from tests.support.differential import (
     inputs,
@@ -103,3 +104,9 @@ def test_a_wrong_kernel_is_noticed_and_shrunk(monkeypatch: pytest.MonkeyPatch):
     small = parse(str(raised.value))
     assert differs_still(small, wrong)
     assert len(list(walk_program(small))) <= 12
+
+
+def test_random_programs_have_masks_elements_cubes_and_every_reduction():
+    found = "".join(to_text(legal_case(seed, TILES, most_tiles=2).program) for seed in range(300))
+    for word in ("mask(", "i8[]", "amax(", "prod(", "reduce_and(", "reduce_or(", "[BM, BN, BK]"):
+        assert word in found, word

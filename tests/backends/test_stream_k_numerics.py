@@ -9,7 +9,9 @@ import torch
 
 from backends.triton_codegen import compile
 from loopir.build import gemm
+from loopir.scope import constants
 from passes.pipeline import parse_pipeline
+from passes.stream_k import StreamKPass
 from tests.support.numerics import check_product, guarded, integers, laid_out, normal
 
 TORCH = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
@@ -64,12 +66,23 @@ SIZES = [
     Case(16, 16, 100, tile=(16, 16, 16), options="units=3"),
     Case(128, 128, 256, tile=(128, 128, 64), options="units=7"),
 ]
+DECOMPOSITIONS = [
+    "split-k splits=3",
+    "split-k splits=3 slot-order=split-slowest",
+    "hybrid units=3 tail=one-tile",
+    "hybrid units=3 bounds=ceil direction=backward first=data-parallel",
+    "hybrid units=5 tail=one-tile first=data-parallel",
+    "data-parallel",
+    "data-parallel units=3",
+    "stream-k units=3 min-panels=2 direction=backward",
+]
 CASES = [
     *(Case(layouts=layouts, dtype=dtype) for layouts in LAYOUTS for dtype in TORCH),
     *(Case(options=f"units={units}") for units in (1, 2, 3, 9, 16, 40)),
     *(Case(options=f"units=7 bounds={bounds}") for bounds in ("floor", "ceil", "big-units")),
     *(Case(options="units=5", order=order) for order in ("along_m", "group=2")),
     Case(options="splits=4"),
+    *(Case(options=f"decomposition={options}") for options in DECOMPOSITIONS),
     *SIZES,
 ]
 
@@ -92,8 +105,38 @@ def test_real_data_is_within_the_bound_of_fp64(case: Case):
     check_product(c, a, b)
 
 
+@pytest.mark.parametrize("options", DECOMPOSITIONS)
+def test_a_permuted_kernel_takes_its_units_from_the_order(options: str):
+    program = gemm(96, 80, 200, "f16", tile=(64, 64, 64))
+    pipeline = parse_pipeline(f"stream-k{{decomposition={options} permuted=true}}")
+    kernel = compile(pipeline.run(program), "interpret")
+    a, b = integers((96, 200), torch.float16, 5), integers((200, 80), torch.float16, 6)
+    units = constants(kernel.module.program.kernels[0])
+    order = torch.arange(units.get("UNITS", units["TILES"]), dtype=torch.int32)
+    for shuffled in (order, order.flip(0), order.roll(1)):
+        c = guarded((96, 80))
+        kernel(a, b, c.tensor, shuffled.contiguous())
+        check_product(c, a, b, acc=torch.int32)
+
+
+def test_control_an_order_that_names_a_unit_twice_gives_another_product():
+    program = gemm(96, 80, 200, "f16", tile=(64, 64, 64))
+    kernel = compile(StreamKPass(units=3, permuted=True).apply(program), "interpret")
+    a, b = integers((96, 200), torch.float16, 5), integers((200, 80), torch.float16, 6)
+    c = guarded((96, 80))
+    kernel(a, b, c.tensor, torch.tensor([0, 1, 1], dtype=torch.int32))
+    with pytest.raises(AssertionError, match="elements are wrong"):
+        check_product(c, a, b, acc=torch.int32)
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (0, 0, 0), (8, 8, 0), (70, 5, 0)])
-@pytest.mark.parametrize("pipeline", ["", "stream-k{units=5}", "stream-k"])
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        *("", "stream-k{units=5}", "stream-k"),
+        *(f"stream-k{{decomposition={options}}}" for options in DECOMPOSITIONS),
+    ],
+)
 def test_empty_dimensions_give_zeros_or_nothing(m: int, n: int, k: int, pipeline: str):
     program = parse_pipeline(pipeline).run(gemm(m, n, k, "f16", tile=(64, 64, 64)))
     c = guarded((m, n))
@@ -118,4 +161,25 @@ def test_one_kernel_of_open_sizes_serves_every_shape_and_unit_count(bounds: str)
         b = laid_out(integers((k, n), torch.float16, 4), contiguous=0)
         c = guarded((m, n))
         kernel(a, b, c.tensor, units=units)
+        check_product(c, a, b, acc=torch.int32)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "decomposition=split-k splits=3",
+        "decomposition=split-k splits=2 slot-order=split-slowest",
+        "decomposition=data-parallel units=3",
+        "decomposition=data-parallel",
+        "units=4 min-panels=2 direction=backward",
+    ],
+)
+def test_open_sizes_are_decomposed_by_the_launch(options: str):
+    open_sizes = gemm(None, None, None, "f16", tile=(64, 64, 64))
+    pipeline = parse_pipeline(f"stream-k{{{options} launch-constants=true}}")
+    kernel = compile(pipeline.run(open_sizes), "interpret")
+    for m, n, k in SHAPES:
+        a, b = integers((m, k), torch.float16, 3), integers((k, n), torch.float16, 4)
+        c = guarded((m, n))
+        kernel(a, b, c.tensor)
         check_product(c, a, b, acc=torch.int32)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from backends.triton_codegen import tool, trial
+from backends.triton_codegen import tool
 from backends.triton_codegen.tool import main
 from loopir.parser import parse
 from loopir.scope import launch_symbols
@@ -25,6 +25,11 @@ def program(tmp_path: Path) -> str:
     path = tmp_path / "gemm.lir"
     path.write_text(GEMM)
     return str(path)
+
+
+def checksum(report: str) -> str:
+    (found,) = re.findall(r"program: .* C ([0-9a-f]{16})", report)
+    return found
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
@@ -100,17 +105,17 @@ def test_run_without_a_pipeline_prints_a_checksum(program: str, capsys):
     first = capsys.readouterr().out
     assert main(["run", program, "--target", "interpret"]) == DONE
     again = capsys.readouterr().out
-    assert first.split("C ")[1] == again.split("C ")[1]
+    assert checksum(first) == checksum(again)
     assert main(["run", program, "--target", "interpret", "--seed", "1"]) == DONE
-    assert first.split("C ")[1] != capsys.readouterr().out.split("C ")[1]
+    assert checksum(first) != checksum(capsys.readouterr().out)
 
 
 def test_run_compares_with_the_program_as_read(program: str, capsys):
     arguments = ["run", program, "-p", "stream-k", "--target", "interpret", "--units", "5"]
     assert main(arguments) == DONE
-    assert "C: largest error" in capsys.readouterr().out
+    assert "C, after against before: largest error" in capsys.readouterr().out
     assert main([*arguments, "--integer"]) == DONE
-    assert "C: equal" in capsys.readouterr().out
+    assert "C, after against before: equal" in capsys.readouterr().out
 
 
 def test_run_takes_open_sizes(tmp_path: Path, capsys):
@@ -131,14 +136,6 @@ def test_run_makes_inputs_for_any_kernel(name: str, tmp_path: Path, capsys):
     wanted = launch_symbols(parse(kernels.text(name)).kernels[0])
     sizes = [f"--size={n}={v}" for n, v in {"M": 70, "K": 90, "L": 2}.items() if n in wanted]
     assert main(["run", str(path), "--target", "interpret", *sizes]) == DONE
-
-
-def test_run_with_outputs_that_differ_is_a_failure(program: str, monkeypatch, capsys):
-    monkeypatch.setattr(
-        trial, "_compared", lambda name, found, wanted: (f"{name}: wrong", False, True)
-    )
-    arguments = ["run", program, "-p", "stream-k{units=3}", "--target", "interpret", "--integer"]
-    assert main(arguments) == REFUSED
 
 
 USAGE_ERRORS = {
@@ -193,7 +190,7 @@ def test_refusal_exits_with_one_and_says_why(command: str, case: str, monkeypatc
 
 def test_pass_that_refuses_shows_its_reasons(monkeypatch, capsys):
     feed(monkeypatch, kernels.ROW_MAX.encode())
-    assert main(["emit", "-", "-p", "stream-k{units=3}"]) == REFUSED
+    assert main(["emit", "-", "-p", "stream-k{merge=atomic units=3}"]) == REFUSED
     assert "SK03" in capsys.readouterr().err
 
 
@@ -211,21 +208,15 @@ def test_bug_of_ours_exits_with_three_and_a_reproducer(program: str, monkeypatch
     assert "Traceback" not in text
 
 
-@pytest.mark.parametrize(("factor", "close"), [(1 + 2.0**-15, True), (1.01, False)])
-def test_real_outputs_may_differ_by_rounding_only(factor: float, close: bool):
-    values = torch.linspace(1, 2, 50)
-    assert trial._compared("C", values * factor, values)[1:] == (False, close)
-
-
 def test_size_option_rebinds_a_constant(tmp_path, capsys):
     file = tmp_path / "gemm.lir"
     reports = []
     for text, sizes in ((GEMM, ["--size", "M=40"]), (edited(GEMM, ("M = 96", "M = 40")), [])):
         file.write_text(text)
         assert main(["run", str(file), "-p", "stream-k{units=3}", "--integer", *sizes]) == DONE
-        reports.append(re.findall(r"C [0-9a-f]+|C: equal", capsys.readouterr().out))
+        reports.append(re.findall(r"C [0-9a-f]{16}|C, .*", capsys.readouterr().out))
     assert reports[0] == reports[1]
-    assert reports[0][-1] == "C: equal"
+    assert reports[0][-1] == "C, after against before: equal"
 
 
 OPEN = edited(GEMM, (" M = 96,", ""))
@@ -242,6 +233,7 @@ OPEN = edited(GEMM, (" M = 96,", ""))
         (["--size", "M=8", "--target", ""], "unknown target"),
         (["--size", "M=8", "--size", "Q=4"], "--size Q: no size that can be set"),
         (["--size", "M=8", "--size", "P=4"], "--size P: no size that can be set"),
+        (["--size", "M=٣"], "--size: NAME=N"),
         (["--size", "M=8", "--units", "3"], "--units: the launcher picks no block count"),
     ],
 )
@@ -266,7 +258,7 @@ def test_run_takes_parameters_called_like_its_options(name: str, tmp_path, capsy
     path.write_text(OPEN.replace("out C", f"out {name}").replace("store C", f"store {name}"))
     arguments = ["-p", "stream-k{launch-constants=true}", "--size", "M=40", "--integer"]
     assert main(["run", str(path), *arguments, "--units", "3"]) == DONE
-    assert f"{name}: equal" in capsys.readouterr().out
+    assert f"{name}, after against before: equal" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])

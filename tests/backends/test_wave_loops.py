@@ -262,6 +262,32 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
         "it combines along axis 0 of y, which the waves split",
         "ewise c = sum(y, 0)",
     ),
+    "mask along the split axis": (
+        ((ADD, "      ewise y = mask(x, 0, t, 5, 0)\n"),),
+        "it masks along axis 0 of x, which the waves split",
+        "ewise y = mask(x, 0, t, 5, 0)",
+    ),
+    "mask along the split axis inside": (
+        ((ADD, "      ewise y = cast(f32, max(mask(mask(x + 1, 0, t, 5, 0), 1, 0, 7, 1), 0))\n"),),
+        "it masks along axis 0 of x, which the waves split",
+        "ewise y = cast(f32, max(mask(mask(x + 1, 0, t, 5, 0), 1, 0, 7, 1), 0))",
+    ),
+    "mask that the wave moves": (
+        ((ADD, "      ewise y = mask(x, 1, w, 5, 0)\n"),),
+        "it decides more than where the tiles of accesses start",
+        "ewise y = mask(x, 1, w, 5, 0)",
+    ),
+    "one element a wave": (
+        (before(ADD, "alloc e: register f32[]\n      load e, X[w, 0]"),),
+        "it moves an index or a limit, and may move only where one axis starts",
+        "load e, X[w, 0]",
+    ),
+    "one element from wave to wave": (
+        (before(WAVE, "alloc e: register f32[]\n      fill e, 0"),
+         before(ADD, "ewise e = e + 1")),
+        "e passes from each wave to the next",
+        "ewise e = e + 1",
+    ),
     "dot along the split axis": (
         (
             ("f32[N, N]", "f32[WM, N]"),
@@ -370,6 +396,16 @@ ACCEPTED: dict[str, tuple[Edit, ...]] = {
         (STORE, "      alloc r: register f32[WM]\n      ewise r = sum(y, 1)\n"
          "      store S[w * WM +: WM], r\n"),
         ("ceildiv(M, BM)", "1"),
+    ),
+    "mask along the other axis": ((ADD, "      ewise y = mask(x, 1, t, 5, 9)\n"),),
+    "mask of what is broadcast along the split axis": (
+        (ADD, "      fill c, 3\n      ewise y = x + mask(expand(c, 0), 0, 4, 5 * t, 9)\n"),
+    ),
+    "one element for all parts": (
+        (ADD, "      alloc e: register f32[]\n      load e, X[t, 2]\n      ewise y = x + e\n"),
+    ),
+    "parts filled from one element": (
+        (ADD, "      alloc e: register f32[]\n      load e, X[t, 2]\n      ewise y = e\n"),
     ),
     "dot with a shared operand": ((ADD, "      dot y, x, k\n"),),
     "tile that each wave fills first": (before(STORE, "fill v, 2\n      ewise v = v + 1"),),

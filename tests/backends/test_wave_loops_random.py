@@ -78,10 +78,11 @@ def no_check(*_: object) -> None:
         (waves, "check_order", no_check),
         (wave_axes, "_check", no_check),
         (wave_axes, "_check_leaf", no_check),
+        (wave_axes, "_check_mask", no_check),
         (Wave, "check_control", no_check),
         (wave_axes, "_DOT_SPLITS", (*wave_axes._DOT_SPLITS, (None, 1, None), (0, 0, 0))),
     ],
-    ids=["order", "statements", "operands of ewise", "control", "dots"],
+    ids=["order", "statements", "operands of ewise", "masks", "control", "dots"],
 )
 def test_each_check_is_needed(monkeypatch: pytest.MonkeyPatch, owner, name: str, fault):
     """Control: without one check some case comes out wrong, or cannot be run."""

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from loopir.build import Layout, gemm
-from loopir.build.gemm import accumulator_dtype
+from loopir.build.arguments import accumulator_dtype
 from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.types import DType

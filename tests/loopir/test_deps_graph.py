@@ -11,6 +11,7 @@ from loopir.nodes import Kernel
 from loopir.parser import parse
 from loopir.printer import stmt_text
 from loopir.verifier import verify
+from tests.support.nests import GEMM_NEST
 from tests.support.texts import GEMM, edited
 
 ALLOCS = "alloc x: register f32[4]\nalloc y: register f32[4]\n"
@@ -51,6 +52,26 @@ def test_value_is_read_from_the_last_write_only():
         "fill x, 1 -waw-> fill x, 2",
         "fill x, 2 -raw-> ewise y = x",
     }
+
+
+def test_mask_reads_the_scalars_of_its_bounds():
+    masked = "let a = t + 1\nfill x, 1\newise y = mask(x, 0, a, 9, 0)"
+    assert shown(kernel(ALLOCS + masked), "a") == {
+        "let a = t + 1 -raw-> ewise y = mask(x, 0, a, 9, 0)"
+    }
+    assert shown(kernel(ALLOCS + masked.replace("a, 9", "0, 9")), "a") == set()
+
+
+def test_parallel_band_carries_what_two_iterations_meet_in():
+    carried = {
+        source: [e["carried_by"] for _, _, e in dependences(found).edges(data=True)]
+        for source in ("C[i, j]", "C[i, 0]")
+        for found in [parse(edited(GEMM_NEST, ("C[i, j]", source))).kernels[0]]
+    }
+    outer, inner = ("body", 0), ("body", 0, "body", 0)
+    assert inner not in carried["C[i, j]"]
+    assert inner in carried["C[i, 0]"]
+    assert outer not in (*carried["C[i, j]"], *carried["C[i, 0]"])
 
 
 def test_write_waits_for_every_read_since_the_last_write():

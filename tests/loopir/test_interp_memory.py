@@ -1,5 +1,7 @@
 """Races, reads of poison, counters: each error has a program that shows it, and a sound one."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,7 @@ from loopir.parser import parse
 from loopir.types import DType
 from loopir.verifier import verify
 from tests.support.interp import kernel, one_block
+from tests.support.nests import GEMM_NEST
 from tests.support.protocols import FOLD, FOLD_ONE_TILE
 from tests.support.texts import edited
 
@@ -83,6 +86,16 @@ def test_unordered_uses_of_one_element_race_under_every_schedule(body):
 def test_uses_of_different_elements_and_atomics_alone_do_not_race(body):
     for schedule in random_schedules(10):
         run(blocks(body), {"Y": np.zeros(16, np.float32)}, schedule=schedule)
+
+
+def test_iterations_of_a_parallel_band_race_where_they_meet():
+    program = parse(GEMM_NEST)
+    run(program, random_inputs(program, 1))
+    for meeting in ("C[i, 0]", "C[0, j]", "C[i, j // 2]", "C[(i + j) % M, j]", "C[i, (i + j) % N]"):
+        raced = parse(edited(GEMM_NEST, ("C[i, j]", meeting)))
+        races = meeting in ("C[i, 0]", "C[0, j]", "C[i, j // 2]")
+        with pytest.raises(RaceError) if races else contextlib.nullcontext():
+            run(raced, random_inputs(raced, 1))
 
 
 def test_a_race_names_the_element_the_blocks_and_the_statement():

@@ -10,6 +10,7 @@ from loopir.interp.formats import tf32
 from loopir.parser import parse
 from loopir.types import DType
 from tests.support.interp import kernel, mapped, one_block, same_bits
+from tests.support.nests import GEMM_NEST, MASKED_ROWS
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
 UNARY = {
@@ -130,7 +131,10 @@ def test_expand_broadcasts_rows_and_columns():
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "i32"])
-@pytest.mark.parametrize(("fn", "function"), [("sum", np.sum), ("amax", np.max), ("amin", np.min)])
+@pytest.mark.parametrize(
+    ("fn", "function"),
+    [("sum", np.sum), ("amax", np.max), ("amin", np.min), ("prod", np.prod)],
+)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_reduction_along_an_axis_drops_it(fn, function, axis, dtype):
     size = (8, 4)[axis]
@@ -143,7 +147,123 @@ def test_a_reduction_along_an_axis_drops_it(fn, function, axis, dtype):
     program = one_block(f"X: {dtype}[4, 8], out Y: {dtype}[{size}]", body)
     a = random_inputs(program, 4)
     run(program, a)
-    assert (a["Y"] == function(a["X"], axis=axis)).all()
+    keeps = {"dtype": a["X"].dtype} if fn in ("sum", "prod") else {}
+    assert (a["Y"] == function(a["X"], axis=axis, **keeps)).all()
+
+
+def reduced(fn: str, dtype: str, values: np.ndarray) -> np.ndarray:
+    """Each row of `values` [rows, n], combined."""
+    rows, n = values.shape
+    body = f"""
+        alloc x: register {dtype}[{rows}, {n}]
+        alloc y: register {dtype}[{rows}]
+        load x, X[0 +: {rows}, 0 +: {n}]
+        ewise y = {fn}(x, 1)
+        store Y[0 +: {rows}], y"""
+    program = one_block(f"X: {dtype}[{rows}, {n}], out Y: {dtype}[{rows}]", body)
+    found = np.zeros(rows, values.dtype)
+    run(program, {"X": values, "Y": found})
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i64", "bool"])
+def test_and_and_or_combine_an_axis_bit_by_bit(dtype):
+    values = rounded(np.random.default_rng(3).integers(-100, 100, (6, 3)) * 1.0, DType(dtype))
+    values[0], values[1] = values.dtype.type(-1 if dtype != "bool" else 1), 0
+    assert same_bits(reduced("reduce_and", dtype, values), np.bitwise_and.reduce(values, 1))
+    assert same_bits(reduced("reduce_or", dtype, values), np.bitwise_or.reduce(values, 1))
+
+
+def test_a_product_wraps_in_small_integers_and_rounds_once_in_floats():
+    assert reduced("prod", "i8", np.array([[100, 3, 1]], np.int8)).tolist() == [300 - 256]
+    values = np.random.default_rng(1).uniform(0.5, 2, (20, 9)).astype(np.float32)
+    expected = values.prod(1, dtype=np.float64).astype(np.float32)
+    assert same_bits(reduced("prod", "f32", values), expected)
+    assert not same_bits(values.prod(1), expected)
+
+
+# --- masks and tiles of one element
+
+
+def masked(dtype: str, mask: str, shape: tuple[int, ...] = (4, 6)) -> np.ndarray:
+    """`ewise y = mask` where tile x counts 1, 2, ... ; block t of one, K = 5."""
+    slices = ", ".join(f"0 +: {n}" for n in shape)
+    body = f"""
+        alloc x: register {dtype}{list(shape)}
+        alloc y: register {dtype}{list(shape)}
+        load x, X[{slices}]
+        ewise y = {mask}
+        store Y[{slices}], y"""
+    program = one_block(f"X: {dtype}{list(shape)}, out Y: {dtype}{list(shape)}", body, "K = 5")
+    arrays = random_inputs(program, 1)
+    counted = 1.0 + np.arange(math.prod(shape)).reshape(shape)
+    arrays["X"][...] = rounded(counted, DType(dtype))
+    run(program, arrays)
+    return arrays["Y"]
+
+
+COUNTED = 1 + np.arange(24).reshape(4, 6)
+
+
+@pytest.mark.parametrize("dtype", ["f8e5m2", "bf16", "f32", "i8", "i64"])
+@pytest.mark.parametrize(
+    ("start", "limit", "kept"), [("0", "K", 5), ("3", "K", 2), ("t - 2", "1", 3), ("K", "K", 0)]
+)
+def test_a_mask_keeps_what_is_below_its_limit(start, limit, kept, dtype):
+    expected = rounded(np.where(np.arange(6) < kept, COUNTED, -1) * 1.0, DType(dtype))
+    assert same_bits(masked(dtype, f"mask(x, 1, {start}, {limit}, -1)"), expected)
+
+
+def test_a_mask_runs_along_its_axis_and_broadcasts_over_the_others():
+    rows = np.where(np.arange(4)[:, None] < 3, COUNTED, 0)
+    assert (masked("f32", "mask(x, 0, 2, K, 0)") == rows).all()
+    row_only = masked("f32", "mask(x * 0 + 1, 0, 2, K, 0) * mask(x, 1, 0, K, 0)")
+    assert (row_only == np.where(np.arange(6) < 5, rows, 0)).all()
+    cube = masked("f32", "mask(x, 1, 2, K, 0)", (2, 4, 8))
+    assert (cube[:, 3] == 0).all()
+    assert (cube[:, :3] > 0).all()
+
+
+def test_a_mask_replaces_nan_and_infinity():
+    found = masked("f32", "mask(x * inf - inf, 1, 0, 0, -inf)")
+    assert (found == -np.inf).all()
+
+
+def test_one_element_meets_any_shape_and_fills_any_tile():
+    body = """
+        alloc s: local f32[]
+        alloc y: register f32[2, 4]
+        load s, X[1]
+        ewise s = s * 2
+        store Z[0], s
+        ewise y = s
+        ewise y = y + s * expand(expand(s, 0), 0)
+        store Y[0 +: 2, 0 +: 4], y"""
+    program = one_block("X: f32[3], out Y: f32[2, 4], out Z: f32[1]", body)
+    y, z = np.zeros((2, 4), np.float32), np.zeros(1, np.float32)
+    run(program, {"X": np.array([0, 3, 0], np.float32), "Y": y, "Z": z})
+    assert z.tolist() == [6]
+    assert (y == 42).all()
+
+
+def test_an_untiled_nest_is_a_matrix_product():
+    program = parse(GEMM_NEST)
+    a = random_inputs(program, 3)
+    run(program, a)
+    assert (a["C"] == a["A"].astype(np.float32) @ a["B"].astype(np.float32)).all()
+    skipped = parse(edited(GEMM_NEST, ("parallel j in 0 .. N", "parallel j in 1 .. N step 2")))
+    b = random_inputs(program, 3)
+    run(skipped, b)
+    assert np.isnan(b["C"][:, ::2]).all()
+    assert (b["C"][:, 1::2] == a["C"][:, 1::2]).all()
+
+
+def test_rows_of_masked_contributions_end_with_the_row():
+    a = random_inputs(parse(MASKED_ROWS), 4)
+    run(parse(MASKED_ROWS), a)
+    assert (a["Y"] == (a["X"] + 1).sum(1)).all()
+    run(parse(edited(MASKED_ROWS, (", 1, kp * BK, K,", ", 1, kp * BK, K + 1,"))), a)
+    assert (a["Y"] == (a["X"] + 1).sum(1) + 1).all()
 
 
 def test_a_reduction_can_be_broadcast_again():

@@ -18,8 +18,9 @@ from loopir.errors import LoopIRError, ParseError
 from loopir.ewise_parser import MAX_OPERATIONS
 from loopir.lexer import MAX_CHARACTERS, RESERVED
 from loopir.parser import parse, parse_expr, parse_many
-from loopir.printer import expr_text, to_text
+from loopir.printer import expr_text, stmt_text, to_text
 from loopir.symbols import CeilDiv, FloorDiv, Min, Mod, sym
+from loopir.types import ForKind, Space
 from tests.support.random_programs import random_program
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
@@ -158,10 +159,39 @@ A, B = ir.TileRef("a"), ir.TileRef("b")
         ("exp", ir.TileRef("exp")),
         ("cast(bf16, sum(expand(a, 0), 1))",
          ir.Cast(ir.DType.BF16, ir.AxisReduce(ir.ReduceOp.ADD, ir.Expand(A, 0), 1))),
+        ("prod(a, 0)", ir.AxisReduce(ir.ReduceOp.MUL, A, 0)),
+        ("reduce_and(a, 0)", ir.AxisReduce(ir.ReduceOp.AND, A, 0)),
+        ("reduce_or(a, 0)", ir.AxisReduce(ir.ReduceOp.OR, A, 0)),
+        ("mask(a * b, 1, kp * BK, K, -inf)",
+         ir.Mask(ir.Apply("mul", (A, B)), 1, sym("kp") * sym("BK"), sym("K"),
+                 ir.Literal(float("-inf")))),
+        ("mask", ir.TileRef("mask")),
     ],
 )  # fmt: skip
 def test_element_wise_expressions_keep_their_tree(text: str, expected: ir.Ewise_):
     assert statements(f"ewise t = {text}") == (ir.Ewise("t", expected),)
+
+
+def test_a_mask_reads_back_with_its_index_expressions():
+    text = "ewise t = mask(max(a, b) + 1, 0, kp * BK - x // 2, min(K, x), 0.5)"
+    (stmt,) = statements(text)
+    assert stmt_text(stmt) == text
+
+
+def test_a_parallel_loop_is_a_loop_of_its_kind():
+    nested = "parallel i in 0 .. M {", "parallel j in lo .. hi step 2 {", "}", "}"
+    (outer,) = statements(*nested)
+    assert isinstance(outer, ir.For)
+    assert outer.kind is ForKind.PARALLEL
+    assert [isinstance(s, ir.For) and s.kind for s in outer.body] == [ForKind.PARALLEL]
+    assert stmt_text(outer.body[0]) == "parallel j in lo .. hi step 2"
+    assert statements("for i in 0 .. M {", "}") != statements("parallel i in 0 .. M {", "}")
+
+
+def test_a_tile_of_one_element_has_empty_brackets():
+    (alloc,) = statements("alloc acc: local f32[]")
+    assert alloc == ir.Alloc("acc", Space.LOCAL, ir.DType.F32, ())
+    assert stmt_text(alloc) == "alloc acc: local f32[]"
 
 
 @pytest.mark.parametrize("number", ["1", "1.0", "-0.0", "1e+22", "2.5e-07", "inf", "-inf"])
@@ -236,7 +266,7 @@ def test_two_kernels_without_a_separator_are_one_program():
         ("(ti, tj) in [", "(ti) in [", (3, 8), "a grid of 1 variable(s) and 2 extent(s)"),
         ("BN)] {", "BN)] order groupd(8) {", (3, 59), "did you mean `grouped`?"),
         ("alloc acc", "aloc acc", (4, 5), "found `aloc`; did you mean `alloc`?"),
-        ("register", "global", (4, 16), "expected a space (shared, register, fragment)"),
+        ("register", "global", (4, 16), "expected a space (local, shared, register, fragment)"),
         ("fill acc, 0", "fill acc, x", (7, 15), "expected a number, found `x`"),
         ("acc: add", "acc: plus", (8, 18), "expected an operator (add, mul"),
         ("0 .. P", "0 ... P", (9, 21), "unexpected character '.'"),
@@ -284,6 +314,13 @@ def test_control_characters_do_not_reach_the_terminal():
         (["ewise t = rsqr(a)"], "unknown function `rsqr`; did you mean `rsqrt`?"),
         (["ewise t = max(a)"], "`max` takes 2 argument(s), found 1"),
         (["ewise t = cast(f23, a)"], "did you mean `f32`?"),
+        (["ewise t = mask(a, 0, k, K)"], "expected `,`, found `)`"),
+        (["ewise t = mask(a, k, 0, K, 0)"], "expected an axis, found `k`"),
+        (["ewise t = mask(a, 0, k, K, b)"], "expected a number, found `b`"),
+        (["ewise t = mask(a, 0, k < K, K, 0)"], "expected `,`, found `<`"),
+        (["ewise t = mask(a, 0, A[k], K, 0)"], "element is read by a statement of its own"),
+        (["ewise t = reduce_an(a, 0)"], "did you mean `reduce_and`?"),
+        (["paralel i in 0 .. 4 {", "}"], "did you mean `parallel`?"),
         (["ewise t = a % b"], "expected end of line, found `%`"),
         (["fill t, 1e999"], "beyond the range of f64; write inf"),
         (["fill t, 9223372036854775808"], "needs more than 64 bits"),

@@ -215,6 +215,11 @@ def test_a_loop_with_a_step_ends_at_its_last_multiple():
     assert fact_of(edited(text, ("3 ..", "t ..")), "k") == Interval(0, 19)
 
 
+def test_a_parallel_loop_bounds_its_variable():
+    text = "kernel @k() {\n parallel i in 3 .. 9 {\n let x = i\n }\n}\n"
+    assert fact_of(text, "i") == Interval(3, 8)
+
+
 def test_a_condition_sharpens_its_branch():
     text = "kernel @k() {\n grid (t) in [9] {\n if t > 2 and t <= 5 {\n let x = t\n }\n }\n}\n"
     assert fact_of(text, "t") == Interval(3, 5)

@@ -1,9 +1,14 @@
 """What names of a kernel stand for."""
 
+from dataclasses import replace
+
 from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.scope import allocs, buffers, constants, launch_symbols, resized
+from loopir.symbols import sym
 from loopir.types import Direction, Space
+from loopir.walk import defined_names, substitute_node
+from tests.support.nests import MASKED_ROWS
 from tests.support.stream_k_texts import LAST_ARRIVER, STREAM_K
 from tests.support.texts import GEMM, edited
 
@@ -52,6 +57,14 @@ def test_unbound_symbols_of_every_place_are_launch_symbols_in_order_of_their_nam
         ("A[ti * BM +: BM", "A[ti * BM + SHIFT +: BM"),
     )
     assert launch_symbols(kernel_of(text)) == ("FIRST", "M", "SHIFT", "ZETA")
+
+
+def test_what_a_mask_reads_is_a_launch_symbol_or_bound_and_never_fresh():
+    kernel = kernel_of(edited(MASKED_ROWS, ("kp * BK, K, 0", "kp * BK + SHIFT, K, 0")))
+    assert launch_symbols(kernel) == ("SHIFT",)
+    assert "SHIFT" in defined_names(kernel)
+    renamed = substitute_node(kernel.body, {"SHIFT": sym("ti")})
+    assert launch_symbols(replace(kernel, body=renamed)) == ()
 
 
 def test_the_bound_of_a_launch_symbol_is_used_by_its_requirement():

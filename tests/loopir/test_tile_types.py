@@ -6,8 +6,9 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from loopir.nodes import EWISE_FUNCTIONS, Apply, AxisReduce, Cast, Expand, Literal, TileRef
+from loopir.nodes import EWISE_FUNCTIONS, Apply, AxisReduce, Cast, Expand, Literal, Mask, TileRef
 from loopir.parser import parse
+from loopir.symbols import sym
 from loopir.tile_types import (
     DOT_ACCUMULATORS,
     TileType,
@@ -72,6 +73,8 @@ def test_an_axis_is_made_and_removed_where_it_can_be(axis):
     assert expanded == (np.expand_dims(array, axis).shape if 0 <= axis <= 2 else None)
     reduced = ewise_shape(AxisReduce(ReduceOp.ADD, TileRef("m"), axis), TILES)
     assert reduced == (array.sum(axis).shape if 0 <= axis <= 1 else None)
+    masked = ewise_shape(Mask(TileRef("m"), axis, sym("k"), sym("K"), Literal(0)), TILES)
+    assert masked == (array.shape if 0 <= axis <= 1 else None)
 
 
 def test_a_number_meets_any_shape():

@@ -21,6 +21,7 @@ from loopir.nodes import (
     Let,
     Literal,
     Load,
+    Mask,
     Program,
     TileAxis,
     TileOrder,
@@ -66,7 +67,10 @@ STATEMENTS = {
     "one operand": Ewise("a", Apply("add", (A,))),
     "no operand": Ewise("a", Apply("add", ())),
     "two arguments": Ewise("a", Apply("exp", (A, A))),
-    "product along an axis": Ewise("a", Apply("add", (A, AxisReduce(ReduceOp.MUL, A, 0)))),
+    "difference along an axis": Ewise("a", Apply("add", (A, AxisReduce(ReduceOp.SUB, A, 0)))),
+    "mask from an int": Ewise("a", Mask(A, 0, 0, sym("M"), Literal(0))),  # pyright: ignore
+    "mask with a float axis": Ewise("a", Mask(A, 0.0, sym("M"), sym("M"), Literal(0))),  # pyright: ignore
+    "mask with nan": Ewise("a", Mask(A, 0, sym("M"), sym("M"), Literal(float("nan")))),
     "nan": Fill("a", Literal(float("nan"))),
     "huge number": Fill("a", Literal(10**30)),
     "huge expression": Let("x", sympy.Integer(2**70)),

@@ -1,20 +1,47 @@
 """The figures that `explain` prints."""
 
+import re
+
+import pytest
+
+import passes
+from loopir.build import gemm, gemm_nest
+from loopir.errors import VerifyError
 from loopir.parser import parse
-from passes.decomposition import StreamK, summary
-from passes.explain import explain, schedule_rows
+from passes.decomposition import Bounds, SplitK, StreamK, simulate, summary, waves
+from passes.decomposition.choose import choose
+from passes.decomposition.cost import UNIT_COST_MODEL, CostModel
+from passes.decomposition.cutlass import cutlass_rule
+from passes.decomposition.guide_rule import guide_rule
+from passes.explain import explain
 from passes.pipeline_text import parse_pass
-from tests.support.texts import GEMM, MAX_ROWS
+from passes.stream_k import StreamKPass
+from passes.stream_k.report import plan_timeline, schedule_rows
+from tests.support.texts import GEMM, MAX_ROWS, edited
+
+WAVE = gemm(1536, 1536, 4096)
+
+
+def rows(text: str) -> dict[str, str]:
+    """The rows `  label  text`; of two with one label the last."""
+    found = re.findall(r"^  (\S.*?) {2,}(.*)$", text, re.MULTILINE)
+    return dict(found)
+
+
+def table(text: str) -> dict[str, float]:
+    """Predicted times of the table of candidates."""
+    lines = text[text.index("    schedule ") :].splitlines()[1:]
+    found = (re.match(r"    (.*?) {2,}([\d.]+) ", line) for line in lines)
+    return {m[1]: float(m[2]) for m in found if m}
+
+
+# --- of a pass
 
 
 def test_the_rows_of_a_schedule_hold_every_figure():
-    rows = dict(schedule_rows(summary(StreamK(tiles=144, panels=64, units=132))))
-    assert rows == {
+    assert dict(schedule_rows(summary(StreamK(tiles=144, panels=64, units=132)))) == {
         "tiles": "144, of 64 panels each",
         "panels in all": "9216",
-        "waves, a block a tile": "2",
-        "last wave": "12 of 132 blocks",
-        "utilisation": "54.5 %",
         "units": "132",
         "panels a unit": "69 to 70",
         "largest over mean share": "1.0026",
@@ -24,16 +51,15 @@ def test_the_rows_of_a_schedule_hold_every_figure():
 
 
 def test_one_of_a_thing_is_singular_and_equal_shares_are_one_number():
-    rows = dict(schedule_rows(summary(StreamK(tiles=1, panels=1, units=1))))
-    assert rows["tiles"] == "1, of 1 panel each"
-    assert rows["panels a unit"] == "1"
-    assert rows["last wave"] == "1 of 1 block"
-    assert rows["contributors"] == "at most 1 (1 tile with 1)"
+    found = dict(schedule_rows(summary(StreamK(tiles=1, panels=1, units=1))))
+    assert found["tiles"] == "1, of 1 panel each"
+    assert found["panels a unit"] == "1"
+    assert found["contributors"] == "at most 1 (1 tile with 1)"
 
 
 def test_an_empty_launch_has_rows_too():
-    rows = dict(schedule_rows(summary(StreamK(tiles=0, panels=4, units=8))))
-    assert (rows["units"], rows["contributors"]) == ("0", "at most 0 (no tile)")
+    found = dict(schedule_rows(summary(StreamK(tiles=0, panels=4, units=8))))
+    assert (found["units"], found["contributors"]) == ("0", "at most 0 (no tile)")
 
 
 def test_explain_aligns_the_rows_below_the_text_of_the_pass():
@@ -46,3 +72,179 @@ def test_explain_of_a_refused_pass_is_the_verdicts():
     p = parse_pass("tile-order")
     program = parse(MAX_ROWS)
     assert explain(program, p) == p.can_be_applied(program).explain()
+
+
+@pytest.mark.parametrize(
+    ("options", "bits"),
+    [
+        ({"units": 132}, "the same in every run: no tile has three contributors"),
+        (
+            {"units": 1000},
+            "by the order of arrival where a tile has three contributors or more",
+        ),
+        ({"decomposition": "data-parallel"}, "the same in every run"),
+    ],
+)
+def test_a_plan_tells_its_merge_workspace_and_determinism(options, bits):
+    p = StreamKPass(**options)
+    found = dict(p.report(p.can_be_applied(WAVE).plan))  # pyright: ignore
+    assert found["determinism"] == bits
+    assert found["workspace"] == "0 bytes"
+    assert found["merge"].startswith("none" if "decomposition" in options else "atomic")
+
+
+def test_units_that_would_be_empty_are_told():
+    text = explain(gemm(128, 128, 256), StreamKPass(units=9))
+    assert rows(text)["units asked for"] == "9: more than leave none empty"
+    assert rows(text)["units"] == "4"
+
+
+def test_a_plan_stands_among_the_candidates_with_its_predicted_time():
+    text = explain(WAVE, StreamKPass(units=66), sms=132)
+    assert table(text)["this plan"] > table(text)["stream-k"] == 78
+    assert text.startswith("stream-k{units=66}\n  tiles ")
+    assert "\n@gemm in every decomposition\n" in text
+
+
+def test_a_schedule_that_the_launch_completes_is_compared_where_the_sizes_are_known():
+    assert "stream-k" in table(explain(WAVE, StreamKPass()))
+    text = explain(gemm(None, 64, 64), StreamKPass(launch_constants=True))
+    assert rows(text)["tiles"] == "known at launch"
+    assert "every decomposition" not in text
+
+
+# --- of a program
+
+
+@pytest.mark.parametrize("sms", [108, 132, 148])
+def test_a_program_is_explained_by_waves_and_both_rules_and_the_best_candidate(sms):
+    text = passes.explain(WAVE, sms=sms)
+    found, w = rows(text), waves(144, sms)
+    assert found["output"] == "12 x 12 x 1 = 144 tiles of 128 x 128, 64 panels each"
+    assert found["SMs"] == f"{sms}, as given; one block each"
+    assert found["waves, a block a tile"] == str(w.count)
+    assert found["last wave"] == f"{w.last} of {sms} blocks"
+    assert found["utilisation"] == f"{100 * w.utilization:.1f} %"
+    plan = cutlass_rule(1536, 1536, 4096, sms=sms)
+    assert found["CUTLASS rule"] == (
+        f"{plan.mode.value}: {plan.reason.value}; workspace {plan.workspace_bytes} bytes"
+    )
+    guide = guide_rule(1536, 1536, sms=sms)
+    assert found["guide rule"] == f"split-k by {guide.splits}: 144 tiles of 128 x 128"
+    best = choose(1536, 1536, 4096, sms=sms, cost=UNIT_COST_MODEL).best
+    assert found["least time"] == f"{best.name}, {best.time:g}"
+    assert found["stream-k"] == "applies"
+
+
+def test_it_says_why_not_data_parallel_and_where_data_parallel_is_best():
+    assert rows(explain(WAVE, sms=132))["data-parallel"] == (
+        "132, 1.69 times the least: its last wave has 12 of 132 blocks"
+    )
+    assert rows(explain(WAVE, sms=148))["data-parallel"] == "66, nothing is faster"
+
+
+def test_132_sms_are_assumed_and_the_text_says_so():
+    assert rows(explain(WAVE))["SMs"] == "132, assumed; one block each"
+    assert explain(WAVE).replace("assumed", "as given") == explain(WAVE, sms=132)
+
+
+def test_the_table_has_the_best_and_both_rules_and_counts_the_others():
+    text = explain(WAVE)
+    every = choose(1536, 1536, 4096, sms=132, cost=UNIT_COST_MODEL).candidates
+    shown = table(text)
+    assert list(shown)[:6] == [c.name for c in every[:6]]
+    assert {"data-parallel", "cutlass: stream-k", "guide: split-k by 4"} <= shown.keys()
+    assert f"and {len(every) - len(shown)} others" in text
+    assert all(shown[c.name] == c.time for c in every if c.name in shown)
+
+
+def test_workspace_and_determinism_are_those_of_the_best():
+    found = rows(explain(WAVE))
+    assert found["workspace"].startswith(f"stream-k: {262 * 128 * 128 * 4} bytes as 262 slots of")
+    assert found["determinism"] == "stream-k: the same bits in every run, by atomics too"
+    deep = rows(explain(gemm(128, 128, 65536)))
+    assert deep["determinism"].endswith("from slots; with atomics by the order of arrival")
+    whole = rows(explain(gemm(128, 128, 64)))
+    assert whole["workspace"] == "data-parallel: 0 bytes"
+    assert whole["determinism"] == "data-parallel: the same bits in every run"
+
+
+def test_times_follow_the_costs_that_are_given():
+    dear = CostModel(panel=1, epilogue=0, partial_bytes=1000, bandwidth=1)
+    found = rows(explain(WAVE, cost=dear))
+    assert found["least time"] == "data-parallel, 128"
+    assert found["time"].startswith("a panel 1, an epilogue 0, a part stored or loaded 1000;")
+
+
+def test_a_program_that_stream_k_refuses_is_compared_and_its_codes_are_named():
+    text = explain(parse(MAX_ROWS))
+    assert rows(text)["stream-k"] == "refuses: SK03; `loopir-opt -p stream-k` says why"
+    assert rows(text)["output"] == "3 x 1 x 1 = 3 tiles of 32 x 1, 7 panels each"
+
+
+def test_what_is_no_grid_of_tiles_says_so_with_the_code():
+    text = explain(gemm_nest(64, 64, 64))
+    assert text.startswith("@gemm: no grid of output tiles to decompose\n  SK01  ")
+    done = StreamKPass(units=4).apply(WAVE)
+    assert "SK15  grid1d (unit) is persistent already" in explain(done)
+
+
+def test_sizes_that_are_open_ask_to_be_bound():
+    assert "bind them in `where`" in rows(explain(gemm(None, 64, 64)))["sizes"]
+
+
+def test_an_output_without_an_element_has_figures_too():
+    found = rows(explain(gemm(0, 64, 64)))
+    assert (found["waves, a block a tile"], found["least time"]) == ("0", "data-parallel, 0")
+
+
+def test_a_program_that_breaks_a_rule_is_refused():
+    text = edited(GEMM, ("    alloc acc: register f32[BM, BN]\n", ""))
+    with pytest.raises(VerifyError):
+        explain(parse(text))
+
+
+@pytest.mark.parametrize("sms", [0, -1, True, 1.5])
+def test_a_wrong_number_of_sms_is_refused_by_name(sms):
+    for p in (None, StreamKPass(units=4)):
+        with pytest.raises(ValueError, match=r"^sms: an int >= 1"):
+            explain(WAVE, p, sms=sms)
+
+
+def test_the_package_and_its_module_have_the_same_function():
+    assert passes.explain is explain
+
+
+# --- the timeline of a plan
+
+
+def timeline_of(p: StreamKPass, sms: int = 132):
+    return plan_timeline(p.can_be_applied(WAVE).plan, sms)  # pyright: ignore
+
+
+def test_units_that_are_asked_for_have_a_place_each():
+    timeline = timeline_of(StreamKPass(units=66))
+    assert timeline is not None
+    assert (timeline.places, len(timeline.events)) == (66, 66)
+    kinds = {e.kind.value for unit in timeline.events for e in unit}
+    assert kinds == {"compute", "store", "epilogue"}
+
+
+def test_units_that_nobody_asked_for_share_the_sms():
+    timeline = timeline_of(StreamKPass(decomposition="split-k", splits=3), 108)  # pyright: ignore
+    assert timeline is not None
+    assert (timeline.places, len(timeline.events)) == (108, 432)
+    assert timeline.makespan > simulate(SplitK(144, 64, 3)).makespan
+
+
+def test_a_timeline_follows_the_bounds_of_the_plan():
+    p = StreamKPass(units=5, bounds=Bounds.CEIL)
+    timeline = timeline_of(p)
+    assert timeline is not None
+    assert [u[0].start for u in timeline.events] == [0] * 5
+    panels = [sum(e.k1 - e.k0 for e in u if e.kind.value == "compute") for u in timeline.events]
+    assert panels == [1844, 1844, 1844, 1844, 1840]
+
+
+def test_the_launch_completes_a_schedule_without_units():
+    assert timeline_of(StreamKPass()) is None

@@ -1,6 +1,5 @@
 """`loopir-opt`: results, reports, and the exit code and message of every kind of bad input."""
 
-import io
 import os
 import subprocess
 import sys
@@ -20,29 +19,12 @@ from passes import opt
 from passes.base import Pass
 from passes.pipeline import parse_pipeline
 from passes.registry import PASSES
+from tests.support.opt_tool import Result
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
 SECOND = edited(GEMM, ("@gemm", "@second"))
 ORDERED = edited(GEMM, ("ceildiv(N, BN)] {", "ceildiv(N, BN)] order grouped(8) {"))
 SECOND_ORDERED = edited(ORDERED, ("@gemm", "@second"))
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def tool(capsys, monkeypatch):
-    def run(*argv: str, stdin: str | bytes = GEMM) -> Result:
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        code = opt.main(list(argv))
-        return Result(code, *capsys.readouterr())
-
-    return run
 
 
 def process(*argv: str, **options) -> subprocess.Popen:

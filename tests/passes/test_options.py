@@ -86,8 +86,11 @@ def values_of(o: Option) -> st.SearchStrategy:
 @pytest.mark.parametrize("cls", PASSES.values(), ids=PASSES)
 @given(data=st.data())
 def test_every_registered_pass_prints_text_that_parses_to_it(cls, data):
+    options = options_of(cls)
+    some = data.draw(st.sets(st.sampled_from(options), max_size=3) if options else st.just(set()))
+    said = [o for o in options if o.required or o in some]
     try:
-        p = cls(**{o.field: data.draw(values_of(o)) for o in options_of(cls)})
+        p = cls(**{o.field: data.draw(values_of(o)) for o in said})
     except ValueError:
         assume(False)  # options that the pass itself rules out together
     assert parse_pass(pass_text(p)) == p

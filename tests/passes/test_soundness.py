@@ -20,7 +20,7 @@ from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.verifier import verify, violations
 from passes.base import Pass, Refused
-from passes.stream_k import StreamKPass
+from passes.stream_k import Decomposition, StreamKPass
 from passes.stream_k.criteria import CRITERIA, accumulators, output, sizes
 from passes.tile_order import TileOrderPass
 from tests.support.differential import difference, random_stream_k, reproducer
@@ -122,6 +122,27 @@ def test_a_changed_program_is_caught_or_has_the_same_results(name: str, count: i
     assert (MUTATIONS[name].caught_by or {EQUAL}) <= tally.keys(), f"{name}: {dict(tally)}"
 
 
+@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.timeout(600)
+def test_a_changed_program_of_whole_tiles_is_refused_for_its_counts_only(name: str, count: int):
+    """Data-parallel merges nothing: whatever else changes, results are those of the grid form."""
+    tally = Counter[str]()
+    for program, case, made in changed_programs(name, count // 3):
+        rng = Random(case.seed)
+        whole = StreamKPass(
+            decomposition=Decomposition.DATA_PARALLEL,
+            units=rng.choice((None, 1, 2, 5)),
+            permuted=rng.random() < 0.3,
+            launch_constants=made.launch_constants,
+        )
+        tally.update(checked(program, case, whole))
+    print(f"{name}: {dict(tally)}")
+    assert {code for code in tally if code.startswith("SK")} <= COUNTS
+
+
+#: of the structure of a program, its panels and its tiles
+COUNTS = {"SK01", "SK02", "SK05", "SK06", "SK15"}
+
 #: changes that are often harmless, and those that may be anything
 SUBTLE = (
     *(name for name, made in MUTATIONS.items() if not made.caught_by),
@@ -172,7 +193,7 @@ BITES = {
 
 @pytest.mark.parametrize(("criterion", "name"), BITES.items(), ids=BITES.values())
 def test_without_its_criterion_a_change_is_miscompiled(monkeypatch, criterion, name: str):
-    programs = list(changed_programs(name, CASES))
+    programs = list(changed_programs(name, 3 * CASES))
     assert not any(fault(*asked) for asked in programs)
     kept = tuple(c for c in CRITERIA if c is not criterion)
     assert len(kept) == len(CRITERIA) - 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from loopir.nodes import Program
 from loopir.printer import to_text
 from loopir.scope import launch_symbols
 from passes.base import Pass
-from passes.decomposition import Bounds
-from passes.stream_k import Merge, StreamKPass
+from passes.decomposition import Bounds, Direction, HybridKind, SlotOrder
+from passes.stream_k import Decomposition, Merge, Part, StreamKPass
 from passes.stream_k.atomics import ATOMIC_ADD
 from passes.tile_order import TileOrderPass
 from tests.support.interp import same_bits
@@ -21,15 +22,46 @@ from tests.support.legal_programs import Case
 Arrays = dict[str, np.ndarray]
 
 
+#: how a random schedule is asked for; "launch" leaves the count of units to the launcher
+STYLES = ("units", "units", "splits", "launch", "split-k", "hybrid", "hybrid", "data-parallel")
+
+
+def random_schedule(rng: Random, panels: int, style: str) -> dict[str, Any]:
+    """The options of a schedule that fits a program with so many panels, known or not."""
+    ranges: dict[str, Any] = {
+        "bounds": rng.choice(list(Bounds)),
+        "direction": rng.choice(list(Direction)),
+        "min_panels": rng.choice((1, 1, 1, 2, 3)),
+    }
+    slices = {"slot_order": rng.choice(list(SlotOrder))}
+    permuted = {"permuted": rng.random() < 0.25}
+    match style:
+        case "units":
+            return {"units": rng.randint(1, 24), **ranges, **permuted}
+        case "launch":
+            return ranges | ({"min_panels": 1} if ranges["bounds"] is Bounds.CEIL else {})
+        case "splits":
+            divisors = [s for s in range(1, panels + 1) if panels % s == 0]
+            return {"splits": rng.choice(divisors), **slices, **permuted}
+        case "split-k":
+            splits = {"splits": rng.randint(1, panels + 1)}
+            return {"decomposition": Decomposition.SPLIT_K, **splits, **slices, **permuted}
+        case "hybrid":
+            parts = {"tail": rng.choice(list(HybridKind)), "first": rng.choice(list(Part))}
+            units = {"decomposition": Decomposition.HYBRID, "units": rng.randint(2, 6)}
+            return {**units, **parts, **ranges, **permuted}
+        case "data-parallel":
+            units = {"units": rng.choice((None, *range(1, 10)))}
+            return {"decomposition": Decomposition.DATA_PARALLEL, **units, **permuted}
+    raise ValueError(style)
+
+
 def random_stream_k(rng: Random, case: Case) -> StreamKPass:
     """Options that mostly fit the program."""
-    style = rng.choice(("units", "units", "units", "splits", "launch"))
-    divisors = [s for s in range(1, case.panels + 1) if case.panels % s == 0]
+    style = rng.choice(STYLES)
     return StreamKPass(
-        merge=rng.choice(list(Merge)),
-        units=rng.randint(1, 24) if style == "units" else None,
-        splits=rng.choice(divisors) if style == "splits" else None,
-        bounds=rng.choice(list(Bounds)),
+        merge=rng.choice((Merge.AUTO, Merge.ATOMIC)),
+        **random_schedule(rng, case.panels, style),
         launch_constants=bool(case.sizes) or style == "launch",
         deterministic=rng.random() < 0.02,
         target=rng.choice(list(ATOMIC_ADD)),
@@ -73,8 +105,9 @@ def _difference(
     given = known(after, {**sizes, **units})
     try:
         if after.workspaces:
-            run(after, inputs(before, sizes, seed + 1), given, seed=schedule, workspace=workspace)
-        arrays = inputs(before, sizes, seed)
+            first = with_order(after, inputs(before, sizes, seed + 1), given, schedule)
+            run(after, first, given, seed=schedule, workspace=workspace)
+        arrays = with_order(after, inputs(before, sizes, seed), given, schedule)
         resident = rng.choice((None, 1, 3))
         run(after, arrays, given, schedule=Seeded(schedule), workspace=workspace, resident=resident)
     except LoopIRError as error:
@@ -90,6 +123,13 @@ def inputs(program: Program, sizes: Mapping[str, int], seed: int) -> Arrays:
         if (a.dtype, a.shape) == (b.dtype, b.shape):
             arrays[alias.b] = a
     return arrays
+
+
+def with_order(after: Program, arrays: Arrays, sizes: Mapping[str, int], seed: int) -> Arrays:
+    """`arrays`, and a permutation for the parameter that a permuted schedule adds."""
+    added = {p.name for p in after.kernels[0].params} - arrays.keys()
+    made = random_inputs(after, seed, sizes=sizes) if added else {}
+    return arrays | {name: made[name] for name in added}
 
 
 def known(program: Program, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from loopir.ewise_text import AXIS_REDUCTIONS
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.scope import launch_symbols
@@ -34,7 +35,7 @@ _OPERANDS = {
     "i64": ("i8", "i64"),
     "i8": ("i8",),
 }
-_OPERATORS = ("add", "add", "max", "min", "mul", "and", "or")
+_OPERATORS = ("add", "max", "min", "mul", "mul", "and", "or")
 _INFIX = {"add": "+", "mul": "*"}
 
 
@@ -248,6 +249,12 @@ class _Maker:
         self.before.append(f"load {tile}, {source}{access.mask}")
         return tile
 
+    def element(self) -> str:
+        """The name of a tile of one element."""
+        tile, source = self.fresh("e"), self.param("", "i8", ("3",))
+        self.before += [f"alloc {tile}: local i8[]", f"load {tile}, {source}[2]"]
+        return tile
+
     # --- accumulators -----------------------------------------------------------------------------
 
     def accumulator(self) -> _Accumulator:
@@ -275,6 +282,8 @@ class _Maker:
 
     def term(self, acc: _Accumulator) -> str:
         """What a panel adds: a tile like the accumulator, or one summed along an axis."""
+        if len(acc.axes) == 2 and acc.op == "add" and self.chance(0.2):
+            return self.cube(acc)
         if len(acc.axes) == 2 or self.chance(0.3):
             return self.of(acc, self.loaded_at_panel(acc, acc.axes))
         dtype = self.rng.choice(_OPERANDS[acc.dtype])
@@ -282,9 +291,25 @@ class _Maker:
         if self.chance(0.4):
             y = _cast(self.loaded(dtype, (self.k,)), dtype, acc.dtype)
             x = f"{x} + expand({y}, 0)" if acc.op != "add" else f"{x} * expand({y}, 0)"
-        along = {"max": "amax", "min": "amin"}.get(acc.op, "sum")
-        along = self.rng.choice(("amax", "amin")) if acc.op == "mul" else along
-        return f"{along}({self.bounded(acc, x)}, 1)"
+        x = self.masked(x, 1, self.k) if self.chance(0.3) else x
+        return f"{self.along(acc)}({self.bounded(acc, x)}, 1)"
+
+    def along(self, acc: _Accumulator) -> str:
+        """What combines one axis of a panel: mostly the accumulator's own operator."""
+        own = {op.value: text for op, text in AXIS_REDUCTIONS.items()}[acc.op]
+        others = ("amax", own, own) if acc.op == "mul" else ("sum", own, own, own)
+        return self.rng.choice(others)
+
+    def masked(self, x: str, axis: int, along: Axis) -> str:
+        number = self.rng.choice((0, 1, -1))
+        return f"mask({x}, {axis}, {along.start}, {along.extent}, {number})"
+
+    def cube(self, acc: _Accumulator) -> str:
+        """A tile of three axes, summed along the last."""
+        dtype = self.rng.choice(_OPERANDS[acc.dtype])
+        x = _cast(self.loaded(dtype, (self.m, self.n, self.k)), dtype, acc.dtype)
+        axis, along = self.rng.choice(tuple(enumerate((self.m, self.n, self.k))))
+        return f"sum({self.masked(x, axis, along)}, 2)"
 
     def outer(self, acc: _Accumulator) -> str:
         x, y = (self.loaded_at_panel(acc, (axis,)) for axis in acc.axes)
@@ -304,6 +329,11 @@ class _Maker:
         if self.chance(0.15):
             scale = _expanded(_cast(self.once("i8", self.m), "i8", acc.dtype), len(acc.axes))
             forms += [f"({x} + {scale})"] * 5
+        if self.chance(0.1):
+            forms += [f"({x} + {_cast(self.element(), 'i8', acc.dtype)})"] * 5
+        if self.chance(0.15):
+            axis = self.rng.randrange(len(acc.axes))
+            forms += [self.masked(x, axis, acc.axes[axis])] * 5
         return self.bounded(acc, self.rng.choice(forms))
 
     def bounded(self, acc: _Accumulator, x: str) -> str:

@@ -39,8 +39,8 @@ _LITERALS = (
     0, 1, -1, 7, 2**63 - 1, -(2**63), 0.0, -0.0, 0.5, -1.5, 1e22, 1e-7, 3.0, 0.1,
     float("inf"), -float("inf"),
 )  # fmt: skip
-_AXIS_OPS = (ReduceOp.ADD, ReduceOp.MAX, ReduceOp.MIN)
-_ALLOCATED = (Space.SHARED, Space.REGISTER, Space.FRAGMENT)
+_AXIS_OPS = (ReduceOp.ADD, ReduceOp.MUL, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.AND, ReduceOp.OR)
+_ALLOCATED = (Space.LOCAL, Space.SHARED, Space.REGISTER, Space.FRAGMENT)
 
 
 def random_expr(rng: Random, names: tuple[str, ...] = SIZES, depth: int = 3) -> Expr:
@@ -92,11 +92,14 @@ def random_cond(rng: Random, names: tuple[str, ...], flags: tuple[str, ...], dep
     return rng.choice((ir.AllOf, ir.AnyOf))(terms)
 
 
-def random_ewise(rng: Random, tiles: tuple[str, ...], depth: int = 3) -> ir.Ewise_:
+def random_ewise(
+    rng: Random, tiles: tuple[str, ...], names: tuple[str, ...] = SIZES, depth: int = 3
+) -> ir.Ewise_:
+    """An element-wise expression over `tiles`; masks read scalars of `names`."""
     if depth == 0 or rng.random() < 0.2:
         is_tile = tiles and rng.random() < 0.6
         return ir.TileRef(rng.choice(tiles)) if is_tile else ir.Literal(rng.choice(_LITERALS))
-    inner = random_ewise(rng, tiles, depth - 1)
+    inner = random_ewise(rng, tiles, names, depth - 1)
     kind = rng.random()
     if kind < 0.1:
         return ir.Cast(rng.choice(list(DType)), inner)
@@ -104,9 +107,12 @@ def random_ewise(rng: Random, tiles: tuple[str, ...], depth: int = 3) -> ir.Ewis
         return ir.Expand(inner, rng.randint(0, 2))
     if kind < 0.3:
         return ir.AxisReduce(rng.choice(_AXIS_OPS), inner, rng.randint(0, 2))
+    if kind < 0.37:
+        start, limit = (random_expr(rng, names, 2) for _ in range(2))
+        return ir.Mask(inner, rng.randint(0, 2), start, limit, ir.Literal(rng.choice(_LITERALS)))
     infix = ("add", "sub", "mul", "div", "neg")
-    fn = rng.choice(infix if kind < 0.8 else tuple(ir.EWISE_FUNCTIONS))
-    others = (random_ewise(rng, tiles, depth - 1) for _ in range(ir.EWISE_FUNCTIONS[fn] - 1))
+    fn = rng.choice(infix if kind < 0.75 else tuple(ir.EWISE_FUNCTIONS))
+    others = (random_ewise(rng, tiles, names, depth - 1) for _ in range(ir.EWISE_FUNCTIONS[fn] - 1))
     return ir.Apply(fn, (inner, *others))
 
 
@@ -249,7 +255,8 @@ class _Maker:
         return ir.Dot(self.tile(), self.tile(), self.tile(), precision)
 
     def ewise(self) -> ir.Ewise:
-        return ir.Ewise(self.tile(), random_ewise(self.rng, tuple(self.tiles)))
+        names = (*SIZES, *self.scalars)
+        return ir.Ewise(self.tile(), random_ewise(self.rng, tuple(self.tiles), names))
 
     def access(self) -> ir.Access:
         return self.general_access() if self.rng.random() < 0.4 else self.short_access()

@@ -8,6 +8,7 @@ import torch
 from backends.triton_codegen import CompiledKernel, compile
 from backends.triton_codegen.dtypes import TORCH_NAME
 from loopir.interp import random_inputs, run
+from loopir.interp.arguments import parameters
 from loopir.nodes import Program
 from loopir.scope import launch_symbols
 from loopir.types import Direction
@@ -27,10 +28,10 @@ def outputs_of_both(
 
     `target`: interpret, or jit on a GPU. `sizes`: of the launch symbols, others may be there.
     """
-    open_names = launch_symbols(program.kernels[0])
+    open_names = {name for kernel in program.kernels for name in launch_symbols(kernel)}
     sizes = {n: v for n, v in (sizes or {}).items() if n in open_names}
     arrays = random_inputs(program, 1, integer_valued, sizes)
-    params = program.kernels[0].params
+    params = list(parameters(program).values())
     device = "cuda" if target == "jit" else "cpu"
     tensors = [_tensor(arrays[p.name], TORCH_NAME[p.dtype], device) for p in params]
     kernel = compile(program, target, **settings)

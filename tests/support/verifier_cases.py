@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tests.support.nests import GEMM_NEST
 from tests.support.stream_k_texts import LAST_ARRIVER, STREAM_K
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
@@ -75,7 +76,28 @@ class Case(NamedTuple):
     new: str
 
 
+#: what a mask keeps may depend on an accumulator, by way of memory
+MASKED = edited(
+    CONDITIONAL, ("ewise total = total + t", "ewise total = total + mask(t, 0, k, BM, 0)")
+)
+
 CASES = [
+    # parallel bands
+    Case("V11", GEMM_NEST, "    alloc acc", "    parallel z in 0 .. 2 {\n    }\n    alloc acc"),
+    Case("V11", GEMM_NEST, "parallel j in 0 .. N {", "let z = i\nparallel j in 0 .. N {"),
+    Case("V11 V37", GEMM_NEST, "for k in 0 .. K {", "parallel k in 0 .. K {"),
+    Case("V11", GEMM_NEST, "parallel i in 0 .. M {", "grid (i) in [M] {"),
+    Case("V11", GEMM_NEST, "parallel i in 0 .. M {", "for i in 0 .. M {"),
+    Case("V11", GEMM_NEST, "parallel j in 0 .. N {", "grid (j) in [N] {"),
+    Case("V13", GEMM_NEST, "parallel i in 0 .. M {", "parallel i in 0 .. M step M - 5 {"),
+    Case("V03", GEMM_NEST, "parallel i in 0 .. M {", "parallel i in 0 .. k {"),
+    # tiles of one element
+    Case("V33", GEMM_NEST, "cast(f32, b)", "expand(cast(f32, b), 0)"),
+    Case("V33", GEMM_NEST, "cast(f32, b)", "sum(cast(f32, b), 0)"),
+    Case("V33", GEMM_NEST, "cast(f32, b)", "mask(cast(f32, b), 0, k, K, 0)"),
+    Case("V23", GEMM_NEST, "load a, A[i, k]", "load a, A[i, k +: 1]"),
+    Case("V38", GEMM_NEST, "alloc acc: local", "alloc acc: shared"),
+    Case("V31", GEMM_NEST, "load b, B[k, j]", "load b, B[k, j]\ndot acc, a, b"),
     # names
     Case(
         "V02",
@@ -128,6 +150,7 @@ CASES = [
     Case("V08", GEMM, "where M = 96,", "where Q = 0, R = 5 % Q, M = 96,"),
     Case("V08", GEMM, "fill acc, 0", "let q = ti // (BM - 32)\nfill acc, 0"),
     Case("V10", STREAM_K, "zeroed(C)", "zeroed(C), zeroed(A)"),
+    Case("V10", STREAM_K, "zeroed(C)", "zeroed(C), zeroed(tile)"),
     Case("V10", STREAM_K, "zeroed(C)", "zeroed(C), at_most(UNITS, TOTAL)"),
     Case("V10", STREAM_K, "zeroed(C)", "zeroed(C), at_most(Q, TOTAL)"),
     Case(
@@ -234,8 +257,13 @@ CASES = [
     Case("V33", EWISE, "expand(b, 0)", "expand(b, 2)"),
     Case("V33", EWISE, "sum(y, 1)", "sum(y, 0)"),
     Case("V33", EWISE, "sum(y, 1)", "sum(y, 2)"),
-    Case("V33", EWISE, "sum(y, 1)", "sum(sum(y, 1), 0)"),
-    Case("V33", EWISE, "ewise y = y / expand(row, 1)", "ewise y = expand(row, 1)"),
+    Case("V33", EWISE, "sum(y, 1)", "expand(sum(y, 1), 0)"),
+    Case("V33", EWISE, "sum(y, 1)", "sum(mask(y, 2, ti, N, 0), 1)"),
+    Case("V33", EWISE, "sum(y, 1)", "sum(mask(1, 0, ti, N, 0) * y, 1)"),
+    Case("V33", EWISE, "alloc row: register f32[BM]", "alloc row: register f32[]"),
+    Case("V03", EWISE, "sum(y, 1)", "sum(mask(y, 1, row, N, 0), 1)"),
+    Case("V03", EWISE, "sum(y, 1)", "sum(mask(y, 1, 0, X, 0), 1)"),
+    Case("V08", EWISE, "sum(y, 1)", "sum(mask(y, 1, ti // (N - 32), N, 0), 1)"),
     Case("V34", EWISE, "cast(f32, x) +", "x +"),
     Case("V34", EWISE, "ewise row = sum(y, 1)", "ewise row = cast(f64, sum(y, 1))"),
     Case("V34", EWISE, "cast(f32, x) +", "cast(f32, x * 2) +"),
@@ -243,6 +271,13 @@ CASES = [
     Case("V34", EWISE, "max(n + 2, 0)", "n / 2"),
     Case("V34", EWISE, "max(n + 2, 0)", "exp(n)"),
     Case("V34", EWISE, "y / expand(row, 1)", "or(y, y)"),
+    Case("V34", EWISE, "max(n + 2, 0)", "mask(cast(i64, n), 0, ti, N, 0)"),
+    Case("V34", EWISE, "sum(y, 1)", "reduce_or(y, 1)"),
+    Case("V34", EWISE, "sum(y, 1)", "cast(f32, prod(x, 1))"),
+    Case("V35", EWISE, "max(n + 2, 0)", "mask(n, 0, ti, N, 0.5)"),
+    Case("V35", EWISE, "max(n + 2, 0)", "mask(n, 0, ti, N, 2147483648)"),
+    Case("V35", EWISE, "sum(y, 1)", "sum(mask(y, 1, ti, N, 1e39), 1)"),
+    Case("V35", EWISE, "sum(y, 1)", "sum(cast(f32, mask(x, 1, ti, N, 65505)), 1)"),
     Case("V35", EWISE, "max(n + 2, 0)", "n + 2.5"),
     Case("V35", EWISE, "max(n + 2, 0)", "min(n, inf)"),
     Case("V35", EWISE, "y / expand(row, 1)", "y + cast(f32, cast(f16, 65505))"),
@@ -254,6 +289,7 @@ CASES = [
         "store Y[ti * BM +: BM, 0 +: N], y\nload b, bias[0 +: N]",
     ),
     Case("V36", LAST_ARRIVER, "fill sum, 0", "barrier"),
+    Case("V36", GEMM_NEST, "fill acc, 0", "if i < 3 {\newise b = a\n}\nfill acc, 0"),
     # reduce
     Case("V37", GEMM, "reduce (acc: add) {", "reduce (acc: add) {\nbarrier"),
     Case("V37", GEMM, "for kp in 0 .. P {", "for kp in 0 .. P step 2 {"),
@@ -297,6 +333,10 @@ CASES = [
         "V25 V39", MAX_ROWS, "coop_load x, X", "load top, Y[ti * BM +: BM] masked\ncoop_load x, X"
     ),
     Case("V39", CONDITIONAL, "if k == 0", "if f == 0"),
+    Case("V39", MASKED, "mask(t, 0, k, BM, 0)", "mask(t, 0, f, BM, 0)"),
+    Case("V39", MASKED, "mask(t, 0, k, BM, 0)", "mask(t, 0, k, f + 1, 0)"),
+    Case("V39", MASKED, "mask(t, 0, k, BM, 0)", "mask(total, 0, k, BM, 0)"),
+    Case("V39", MASKED, "total + mask(t, 0, k, BM, 0)", "mask(total + t, 0, k, BM, 0)"),
     Case("V39", ARGMAX, "ewise t = x * 2", "ewise t = total * 2"),
     Case("V39", ARGMAX, "ewise t = x * 2", "ewise t = run * 2"),
     Case("V39", ARGMAX, "ewise total = total + t", "ewise total = total + run"),
@@ -352,6 +392,16 @@ ACCEPTED = [
     (MAX_ROWS, "max(top, amax(x, 1))", "max(top, max(amax(x, 1), 0))"),
     (MAX_ROWS, "fill top, -inf", "if ti == 0 {\nfill top, -inf\n}"),
     (EWISE, "sum(y, 1)", "sum(y, 1) * sum(sum(y, 1), 0)"),
+    (EWISE, "sum(y, 1)", "sum(sum(y, 1), 0)"),
+    (EWISE, "sum(y, 1)", "prod(mask(y, 1, ti - 3, Q + 1, -inf), 1)"),
+    (EWISE, "y / expand(row, 1)", "expand(row, 1)"),
+    (EWISE, "max(n + 2, 0)", "mask(n, 0, 0, ti, -2147483648)"),
+    (EWISE, "max(n + 2, 0)", "reduce_and(expand(n, 0), 0)"),
+    (MASKED, "mask(t, 0, k, BM, 0)", "mask(t, 0, k - BM, ti + 1, 0)"),
+    (ARGMAX, "total + t", "total + mask(t, 0, k, BM, 0)"),
+    (GEMM_NEST, "alloc acc: local", "alloc acc: register"),
+    (GEMM_NEST, "parallel i in 0 .. M {", "parallel i in 1 .. M step 2 {"),
+    (GEMM_NEST, "store C[i, j], acc", "ewise acc = 1\nstore C[i, j], acc"),
     (EWISE, "max(n + 2, 0)", "or(and(n, 7), 1)"),
     (EWISE, "y / expand(row, 1)", "exp(2) * y"),
     (EWISE, "load x, X", "fill x, 65504\nload x, X"),
@@ -385,6 +435,7 @@ kernel @bands(X: f32[8, 8], out Y: f32[8, 8]) {
 """
 
 BASES = {
+    "gemm nest": GEMM_NEST,
     "gemm": GEMM,
     "max rows": MAX_ROWS,
     "stream-k": STREAM_K,

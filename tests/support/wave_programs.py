@@ -165,6 +165,8 @@ class _Writer:
     def expr(self, shape: tuple[int, ...], depth: int) -> str:
         shapes = {name: tile.shape for name, tile in self.tiles.items()}
         kinds = ["tile"] * 4 + ["number"] + (["apply"] * 4 + ["expand", "sum"] * 2) * (depth > 0)
+        if depth and self.rng.random() < 0.1:
+            return self.masked(shape, depth)
         match self.rng.choice(kinds):
             case "apply":
                 left, right = self.expr(shape, depth - 1), self.expr(shape, depth - 1)
@@ -183,6 +185,14 @@ class _Writer:
                 return str(self.rng.randint(0, 3))
         fits = [n for n, s in shapes.items() if len(s) == len(shape) and _broadcasts(s, shape)]
         return self.pick(fits) if fits else "1"
+
+    def masked(self, shape: tuple[int, ...], depth: int) -> str:
+        fits = [n for n, tile in self.tiles.items() if tile.shape == shape]
+        if not fits:
+            return "1"
+        axis = self.rng.randrange(len(shape))
+        start = self.part() if self.slips() else self.rng.choice(["0", "t", *self.scalars])
+        return f"mask({self.pick(fits)}, {axis}, {start}, {self.rng.randint(0, 5)}, {depth})"
 
     def pick(self, names) -> str:
         return self.rng.choice(list(names))

@@ -1,4 +1,4 @@
-"""The criteria SK03 .. SK17 over a matched nest: each a pure function that yields its refusals."""
+"""The criteria SK03 .. SK18 over a matched nest: each a pure function that yields its refusals."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -6,7 +6,7 @@ from typing import TypeAlias
 from passes.base import Refusal
 from passes.stream_k.criteria import accumulators, output, sizes
 from passes.stream_k.nest import Nest
-from passes.stream_k.options import Options
+from passes.stream_k.options import Merge, Options, adds_atomically, merge_of, splits_tiles
 
 Criterion: TypeAlias = Callable[[Nest, Options], Iterator[Refusal]]
 
@@ -27,4 +27,24 @@ CRITERIA: tuple[Criterion, ...] = (
     sizes.aligned_split,
     accumulators.determinism,
     accumulators.no_fragments,
+    sizes.compile_time_schedule,
 )
+
+#: asked of every decomposition; the others only where tiles are split
+_OF_EVERY_WALK = (sizes.constant_panels, sizes.constant_tiles, sizes.countable)
+
+#: asked only where the order of arrival is the order of the additions
+_OF_ATOMICS = (
+    accumulators.atomic_dtype,
+    accumulators.determinism,
+    accumulators.no_fragments,
+)
+
+
+def is_asked(criterion: Criterion, options: Options) -> bool:
+    """Whether a decomposition depends on a criterion: whole tiles are computed as they were."""
+    if not splits_tiles(options):
+        return criterion in _OF_EVERY_WALK
+    if criterion is output.no_epilogue:
+        return merge_of(options) is Merge.ATOMIC
+    return criterion not in _OF_ATOMICS or adds_atomically(options)

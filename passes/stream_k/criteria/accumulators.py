@@ -9,17 +9,18 @@ from passes.base import Refusal
 from passes.stream_k.atomics import has_atomic_add
 from passes.stream_k.dataflow import carried, starts
 from passes.stream_k.nest import Nest, Placed
-from passes.stream_k.options import Options
+from passes.stream_k.options import Options, adds_atomically, merge_of
 
 
 def associative_add(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK03"""
     rule = "every operator is associative, and an atomic merge adds"
     for acc in nest.reduce.accumulators:
-        if acc.op is ReduceOp.ADD:
+        only_add = adds_atomically(options)
+        if acc.op is ReduceOp.ADD or (acc.op.is_associative and not only_add):
             continue
         found = f"accumulator {acc.tile} combines by {acc.op.value}"
-        hint = "atomic merges add only; keep the grid form for other operators"
+        hint = "atomic merges add only; take merge=workspace for other operators"
         if not acc.op.is_associative:
             hint = (
                 f"{acc.op.value} over parts is not {acc.op.value} over the whole: do not split it"
@@ -81,21 +82,19 @@ def determinism(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK16"""
     if options.deterministic:
         rule = "a deterministic result needs a merge of fixed order"
-        found = "merge=atomic adds in the order of arrival"
-        yield Refusal(
-            "SK16", rule, nest.reduce_path, found, "drop deterministic=true, or keep the grid form"
-        )
+        found = f"merge={merge_of(options).value} adds in the order of arrival"
+        hint = "take merge=workspace or merge=fixup, or drop deterministic=true"
+        yield Refusal("SK16", rule, nest.reduce_path, found, hint)
 
 
 def no_fragments(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK17"""
-    rule = "merge=atomic needs accumulators with addressable elements"
+    rule = "an atomic merge needs accumulators with addressable elements"
     for path, alloc in _accumulator_allocs(nest):
         if alloc.space is Space.FRAGMENT:
             found = f"{alloc.name} is an MMA fragment"
-            yield Refusal(
-                "SK17", rule, path, found, "leave mma-expand out, or keep the grid form", "fragment"
-            )
+            hint = "leave mma-expand out, or take merge=workspace"
+            yield Refusal("SK17", rule, path, found, hint, "fragment")
 
 
 def _accumulator_allocs(nest: Nest) -> Iterator[tuple[Path, Alloc]]:

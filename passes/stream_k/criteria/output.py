@@ -1,10 +1,15 @@
 """SK07, SK08, SK09, SK10, SK13: where the result goes, and that nothing else leaves the tile."""
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import sympy
 
 from loopir.deps import scalar_values
 from loopir.effects import buffers_read, buffers_written, has_side_effect
-from loopir.nodes import For, GridAxis, If, Load, Param, Stmt, While
+from loopir.nodes import Access, Atomic, For, GridAxis, If, Load, Param, Stmt, Store, While
 from loopir.printer import stmt_text
 from loopir.symbols import Expr, names_of, substitute
 from loopir.types import Direction
@@ -13,7 +18,7 @@ from passes.base import Refusal
 from passes.stream_k.coverage import Sizes, covers
 from passes.stream_k.dataflow import Writeback, epilogue, other_uses, unseparated, writebacks
 from passes.stream_k.nest import Nest
-from passes.stream_k.options import Options
+from passes.stream_k.options import Merge, Options, merge_of
 
 
 def writeback_to_output(nest: Nest, options: Options) -> Iterator[Refusal]:
@@ -23,7 +28,7 @@ def writeback_to_output(nest: Nest, options: Options) -> Iterator[Refusal]:
         found = "no accumulator is stored after the reduce"
         yield _sk07(nest.reduce_path, found, "store it to an `out` parameter")
     for back in backs:
-        yield from _target_faults(nest, back)
+        yield from _target_faults(nest, back, merge_of(options) is Merge.ATOMIC)
         for path, stmt in other_uses(nest, back):
             name = _buffer(stmt)
             if name == back.store.target.buffer and not _is_exact_read(nest, path, stmt, back):
@@ -31,12 +36,14 @@ def writeback_to_output(nest: Nest, options: Options) -> Iterator[Refusal]:
                 yield _sk07(path, found, "use another buffer", name)
 
 
-def _target_faults(nest: Nest, back: Writeback) -> Iterator[Refusal]:
+def _target_faults(nest: Nest, back: Writeback, is_zeroed: bool) -> Iterator[Refusal]:
     name = back.store.target.buffer
     param = nest.param(name)
     if param is None:
         hint = "store to an `out` parameter"
         yield _sk07(back.path, f"{name} is a workspace", hint, name)
+    elif not is_zeroed:
+        return
     elif param.direction is not Direction.OUT:
         found = f"{name} is {param.direction.value}: an atomic merge zeroes it first"
         yield _sk07(back.path, found, f"declare `out {name}`", name)
@@ -50,12 +57,47 @@ def _covers(nest: Nest, back: Writeback, param: Param) -> bool:
     """Whether the tiles reach all of the output, as far as the grid is one that SK06 accepts."""
     if any(names_of(axis.extent) & nest.grid_names for axis in nest.axes):
         return True
-    access = substitute_node(back.store.target, scalar_values(nest.body))
+    access, shape = _together(nest, back, param)
     where: dict[str, Expr] = {}
     for binding in nest.kernel.where:
         where[binding.name] = substitute(binding.expr, where)
     sizes = Sizes(nest.constant, lambda e: substitute(e, where))
-    return covers(access, param.shape, (*nest.axes, *_waves_from_zero(nest, back.path)), sizes)
+    return covers(access, shape, (*nest.axes, *_waves_from_zero(nest, back.path)), sizes)
+
+
+def _together(nest: Nest, back: Writeback, param: Param) -> tuple[Access, tuple[Expr, ...]]:
+    """What a writeback stores, and the shape of the output. A dimension that it gives a number, as
+    in `C[i, j, 0]` beside `C[i, j, 1]`, has one element, 0, if the writebacks that differ from it
+    in nothing else give every number there."""
+    access = _target(nest, back)
+    fixed = [d for d, index in enumerate(access.index) if nest.constant(index) is not None]
+    targets = [x for x in (_target(nest, b) for b in writebacks(nest)) if x.buffer == param.name]
+    alike = [x for x in targets if _at_zero(x, fixed) == _at_zero(access, fixed)]
+    stored = {tuple(nest.constant(x.index[d]) for d in fixed) for x in alike}
+    extents = [nest.constant(param.shape[d]) for d in fixed]
+    if not stored.issuperset(_all_numbers(extents, len(stored))):
+        return access, param.shape
+    shape = tuple(sympy.Integer(1) if d in fixed else n for d, n in enumerate(param.shape))
+    return _at_zero(access, fixed), shape
+
+
+def _all_numbers(extents: list[int | None], most: int) -> Iterator[tuple[int, ...] | None]:
+    """Every index of an array of these extents; just None if it has more than `most` elements, or
+    nobody knows."""
+    known = [n for n in extents if n is not None]
+    if len(known) < len(extents) or math.prod(known) > most:
+        return iter((None,))
+    return product(*map(range, known))
+
+
+def _target(nest: Nest, back: Writeback) -> Access:
+    return substitute_node(back.store.target, scalar_values(nest.body))
+
+
+def _at_zero(access: Access, dims: list[int]) -> Access:
+    """`access` with 0 as the index of some dimensions."""
+    index = (sympy.Integer(0) if d in dims else x for d, x in enumerate(access.index))
+    return replace(access, index=tuple(index))
 
 
 def _waves_from_zero(nest: Nest, path: Path) -> Iterator[GridAxis]:
@@ -76,10 +118,10 @@ def no_epilogue(nest: Nest, options: Options) -> Iterator[Refusal]:
     for path in epilogue(nest):
         stmt = node_at(nest.body, path[len(nest.body_path) :])
         found = "an epilogue, which would run once for every partial tile"
-        hint = "store the accumulator in its own type, and run the epilogue as a program of its own"
+        hint = "take merge=workspace, which runs an epilogue once, or store the accumulator itself"
         if isinstance(stmt, If | For | While):
             found = f"the writeback stands in `{stmt_text(stmt)}`"
-            hint = "store every tile once, as it is"
+            hint = "store every tile once, as it is, or take merge=workspace"
         yield Refusal("SK08", rule, path, found, hint)
         return
 
@@ -111,9 +153,11 @@ def injective_writeback(nest: Nest, options: Options) -> Iterator[Refusal]:
 def no_side_effects(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK13"""
     rule = "no side effect but the writeback"
-    backs = {back.path for back in writebacks(nest)}
+    runs_once = {back.path for back in writebacks(nest)}
+    if merge_of(options) is not Merge.ATOMIC:
+        runs_once |= {path for path, stmt in nest.after if isinstance(stmt, Store | Atomic)}
     for path, stmt in nest.statements:
-        if has_side_effect(stmt) and path not in backs:
+        if has_side_effect(stmt) and path not in runs_once:
             found = "a store, atomic or arrive of its own, which would run once for every segment"
             yield Refusal("SK13", rule, path, found, "move it to another kernel")
 

@@ -1,4 +1,4 @@
-"""SK05, SK06, SK14: what must be known of panel and tile counts, and of edges."""
+"""SK05, SK06, SK14, SK18: what must be known of panel and tile counts, and of edges."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,10 @@ from loopir.ranges import dimension_is_in_bounds, ranges
 from loopir.scope import launch_symbols
 from loopir.symbols import Expr, Max, names_of, operands, substitute
 from passes.base import Refusal
+from passes.decomposition import Bounds
 from passes.stream_k.dataflow import panel_count
 from passes.stream_k.nest import Nest, tile_count
-from passes.stream_k.options import Options
+from passes.stream_k.options import Decomposition, Options
 
 #: blocks of the largest launch that is planned for
 _MOST_UNITS = 2**20
@@ -56,11 +57,14 @@ def constant_tiles(nest: Nest, options: Options) -> Iterator[Refusal]:
     rule = "tile counts are constants of the launch"
     known = set(nest.env) | set(_launch_names(nest))
     for axis in nest.axes:
-        foreign = names_of(axis.extent) - known
+        foreign, extent = names_of(axis.extent) - known, nest.constant(axis.extent)
         if foreign:
             found = f"the extent of {axis.iv} depends on {', '.join(sorted(foreign))}"
             yield Refusal("SK06", rule, nest.grid_path, found, "use a rectangular grid", axis.iv)
-        elif nest.constant(axis.extent) is None and not options.launch_constants:
+        elif extent is not None and extent < 0:
+            found = f"the extent of {axis.iv} is {extent}"
+            yield Refusal("SK06", rule, nest.grid_path, found, "write it as max(0, ...)", axis.iv)
+        elif extent is None and not options.launch_constants:
             found = f"the extent of {axis.iv} is known at launch only"
             yield Refusal(
                 "SK06",
@@ -104,7 +108,8 @@ def masked_edges(nest: Nest, options: Options) -> Iterator[Refusal]:
 def aligned_split(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK14"""
     rule = "splits divides the panel count, and units, if given, is tiles * splits"
-    if (splits := options.splits) is None:
+    splits = options.splits
+    if splits is None or options.decomposition is Decomposition.SPLIT_K:
         return
     panels, tiles = nest.constant(panel_count(nest)), nest.constant(tile_count(nest.axes))
     if panels is None or tiles is None:
@@ -112,11 +117,27 @@ def aligned_split(nest: Nest, options: Options) -> Iterator[Refusal]:
         yield Refusal("SK14", rule, nest.loop_path, found, "bind the sizes in `where`")
     elif panels % splits:
         found = f"{splits} splits of {panels} panels"
-        hint = f"divisors of {panels}: {', '.join(map(str, sympy.divisors(panels)))}"
+        divisors = ", ".join(map(str, sympy.divisors(panels)))
+        hint = f"divisors of {panels}: {divisors}; decomposition=split-k takes any"
         yield Refusal("SK14", rule, nest.loop_path, found, hint)
     elif options.units is not None and options.units != tiles * splits:
         found = f"units={options.units}, not {tiles} tiles * {splits} splits = {tiles * splits}"
         yield Refusal("SK14", rule, nest.grid_path, found, "leave units out")
+
+
+def compile_time_schedule(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK18"""
+    is_hybrid = options.decomposition is Decomposition.HYBRID
+    has_least = options.bounds is Bounds.CEIL and options.min_panels > 1
+    panels, tiles = nest.constant(panel_count(nest)), nest.constant(tile_count(nest.axes))
+    rule = "the schedule has a closed form in the sizes that the launch fixes"
+    if (is_hybrid or has_least) and None in (panels, tiles):
+        found = "a schedule that is computed from the numbers of tiles and panels"
+        hint = "bind the sizes in `where`, or take decomposition=stream-k with bounds=floor"
+        yield Refusal("SK18", rule, nest.grid_path, found, hint)
+    elif has_least and options.units is None:
+        found = "the last unit's share depends on how many units the launcher picks"
+        yield Refusal("SK18", rule, nest.grid_path, found, "say units=, or take bounds=floor")
 
 
 def _launch_names(nest: Nest) -> tuple[str, ...]:

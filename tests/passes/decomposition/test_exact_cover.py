@@ -3,29 +3,60 @@ beyond; and the check that says so fails on seeded faults."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passes.decomposition import Bounds, DataParallel, Segment, StreamK, check_exact_cover
+from passes.decomposition import (
+    Bounds,
+    Hybrid,
+    Schedule,
+    Segment,
+    SplitK,
+    StreamK,
+    check_exact_cover,
+)
+from tests.support.schedules import FAMILIES
 
 LARGEST = 24
+SIZES = range(1, LARGEST + 1)
+SAMPLE = 700  # of the 13,824 sizes, for each kind of schedule
 
 
-def loads(schedule: StreamK) -> list[int]:
-    return [hi - lo for lo, hi in map(schedule.unit_range, range(schedule.units))]
+def loads(schedule: Schedule) -> list[int]:
+    return [sum(s.k1 - s.k0 for s in schedule.segments(u)) for u in range(schedule.units)]
 
 
-@pytest.mark.parametrize("bounds", Bounds)
-def test_every_small_schedule_covers_each_panel_once_and_leaves_no_unit_empty(bounds):
-    sizes = range(1, LARGEST + 1)
-    schedules = {StreamK(t, p, u, bounds) for t in sizes for p in sizes for u in sizes}
+@pytest.fixture
+def small_sizes(request: pytest.FixtureRequest) -> list[tuple[int, int, int]]:
+    """(tiles, panels, units): all up to 24 with --long; else all up to 5, and a sample."""
+    every = list(product(SIZES, repeat=3))
+    if request.config.getoption("--long"):
+        return every
+    return [*product(range(1, 6), repeat=3), *Random(0).sample(every, SAMPLE)]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_small_schedules_cover_each_panel_once_and_leave_no_unit_empty(family, small_sizes):
+    schedules = {FAMILIES[family](*sizes) for sizes in small_sizes}
     for schedule in schedules:
         check_exact_cover(schedule)
-        if bounds is not Bounds.CEIL:
-            assert max(loads(schedule)) - min(loads(schedule)) <= 1, schedule
-    assert len(schedules) > 9_000  # clamping makes some of the 13,824 equal
+    assert len(schedules) > 500  # clamping makes some equal
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("bounds", Bounds)
+def test_loads_of_stream_k_without_a_minimum_differ_by_one_panel_at_most(bounds, request):
+    upto = LARGEST if request.config.getoption("--long") else 14
+    for sizes in product(range(1, upto + 1), repeat=3):
+        shares = loads(StreamK(*sizes, bounds))
+        full = shares[:-1] if bounds is Bounds.CEIL else shares  # its last unit takes the rest
+        assert max(full, default=1) - min(full, default=1) <= 1, sizes
+        assert 0 < shares[-1] <= max(shares)
 
 
 @pytest.mark.parametrize("bounds", Bounds)
@@ -34,29 +65,38 @@ def test_ceil_and_the_others_give_no_unit_more_than_the_ceiling(bounds):
         assert max(loads(StreamK(tiles, panels, units, bounds))) == -(-tiles * panels // units)
 
 
-@given(st.integers(1, 60), st.integers(1, 200), st.integers(1, 300), st.sampled_from(list(Bounds)))
-def test_larger_schedules_cover_each_panel_once(tiles, panels, units, bounds):
-    check_exact_cover(StreamK(tiles, panels, units, bounds))
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=15)
+@given(st.integers(1, 60), st.integers(1, 200), st.integers(1, 300))
+def test_larger_schedules_cover_each_panel_once(family, tiles, panels, units):
+    check_exact_cover(FAMILIES[family](tiles, panels, units))
 
 
-def test_data_parallel_covers_each_panel_once():
-    for tiles in range(LARGEST):
-        for panels in range(LARGEST):
-            check_exact_cover(DataParallel(tiles, panels))
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=30)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40))
+def test_a_schedule_made_anew_from_its_fields_is_the_same(family, tiles, panels, units):
+    schedule = FAMILIES[family](tiles, panels, units)
+    again = replace(schedule)
+    assert again == schedule
+    assert again.units == schedule.units
+    assert all(again.segments(u) == schedule.segments(u) for u in range(schedule.units))
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("tiles", "panels"), [(0, 5), (5, 0), (0, 0)])
-def test_a_launch_without_iterations_has_no_unit(tiles, panels):
-    for schedule in (StreamK(tiles, panels, 4), DataParallel(tiles, panels)):
-        assert (schedule.units, schedule.total, schedule.split_tiles()) == (0, 0, ())
-        check_exact_cover(schedule)
+def test_a_launch_without_iterations_has_no_unit(family, tiles, panels):
+    schedule = FAMILIES[family](tiles, panels, 4)
+    assert (schedule.units, schedule.slots, schedule.split_tiles()) == (0, 0, ())
+    check_exact_cover(schedule)
+    assert replace(schedule) == schedule
 
 
 @dataclass(frozen=True)
 class Table:
     """A schedule as a table of segments, right or wrong; all else is as in `right`."""
 
-    right: StreamK
+    right: Schedule
     table: tuple[tuple[Segment, ...], ...]
 
     def __getattr__(self, name: str):
@@ -149,13 +189,49 @@ def test_control_a_faulty_closed_form_is_caught(faulty, message):
         check_exact_cover(faulty(3, 4, 7))
 
 
-@settings(max_examples=50)
+@dataclass(frozen=True)
+class OneSlotShort(SplitK):
+    @property
+    def slots(self) -> int:
+        return super().slots - 1
+
+
+@dataclass(frozen=True)
+class Clashing(Hybrid):
+    def slot_base(self, tile: int) -> int:
+        return super().slot_base(tile) // 2
+
+
+@pytest.mark.parametrize(
+    ("faulty", "message"),
+    [(OneSlotShort(3, 4, 2), "slot 5 of 5"), (Clashing(9, 4, 4), "is used twice")],
+)
+def test_control_faulty_slots_of_the_others_are_caught(faulty, message):
+    with pytest.raises(ValueError, match=message):
+        check_exact_cover(faulty)
+
+
+CHANGES = [
+    lambda s: (replace(s, k0=s.k0 + 1, k1=s.k1 + 1),),
+    lambda s: (replace(s, k1=s.k1 + 1),),
+    lambda s: (replace(s, k0=s.k0 + 1),),
+    lambda s: (replace(s, tile=s.tile + 1),),
+    lambda s: (replace(s, slot=s.slot + 1),),
+    lambda s: (replace(s, contributors=s.contributors + 1),),
+    lambda s: (),
+    lambda s: (s, s),
+]
+
+
+@pytest.mark.parametrize("change", range(len(CHANGES)))
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=10)
 @given(st.data())
-def test_control_any_segment_shifted_by_one_panel_is_caught(data):
-    schedule = StreamK(*(data.draw(st.integers(2, 9)) for _ in range(3)))
+def test_control_any_segment_changed_is_caught(family, change, data):
+    schedule = FAMILIES[family](*(data.draw(st.integers(2, 9)) for _ in range(3)))
     unit = data.draw(st.integers(0, schedule.units - 1))
     rows = [schedule.segments(u) for u in range(schedule.units)]
-    s = rows[unit][0]
-    rows[unit] = (replace(s, k0=s.k0 + 1, k1=s.k1 + 1), *rows[unit][1:])
-    with pytest.raises(ValueError, match=r"panel \d+ is missing|out of range"):
+    at = data.draw(st.integers(0, len(rows[unit]) - 1))
+    rows[unit] = (*rows[unit][:at], *CHANGES[change](rows[unit][at]), *rows[unit][at + 1 :])
+    with pytest.raises(ValueError, match=r"tile|unit|segment"):
         check_exact_cover(Table(schedule, tuple(rows)))

@@ -1,10 +1,13 @@
-"""Segments, slots and split tiles of Stream-K and data-parallel, and what they refuse."""
+"""Segments, slots and split tiles of Stream-K, its minimum, and what it refuses."""
+
+from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passes.decomposition import Bounds, DataParallel, Segment, StreamK
+from passes.decomposition import Bounds, DataParallel, Direction, Segment, StreamK
 
 
 def test_nine_tiles_over_four_units_split_the_tiles_at_the_unit_boundaries():
@@ -45,20 +48,65 @@ def test_the_workspace_depends_on_units_alone(tiles, panels, units, bounds):
     assert max(ends, default=0) <= schedule.slots <= 2 * (units - 1)
 
 
-@pytest.mark.parametrize("sizes", [(-1, 4, 2), (4, -1, 2), (4, 4, 0), (4, 4, -3)])
-def test_impossible_sizes_are_refused(sizes):
-    with pytest.raises(ValueError, match=r"must not be negative|must be at least 1"):
-        StreamK(*sizes)
+@pytest.mark.parametrize("bounds", Bounds)
+def test_no_unit_has_less_than_the_minimum_and_no_larger_count_would_do(bounds):
+    for total, units, minimum in product(range(1, 41), range(1, 17), range(1, 10)):
+        schedule = StreamK(1, total, units, bounds, min_panels=minimum)
+        assert schedule.units <= units
+        assert schedule.units == 1 or min(loads(schedule)) >= minimum
+        for more in range(schedule.units + 1, units + 1):
+            larger = StreamK(1, total, more, bounds)
+            assert larger.units < more or min(loads(larger)) < minimum
 
 
-@pytest.mark.parametrize("schedule", [StreamK(3, 4, 5), DataParallel(3, 4)])
-def test_a_unit_or_an_iteration_out_of_range_is_an_index_error(schedule):
-    for ask, n in [(schedule.unit_range, schedule.units), (schedule.owner, schedule.total)]:
+def loads(schedule: StreamK) -> list[int]:
+    return [high - low for low, high in map(schedule.unit_range, range(schedule.units))]
+
+
+def test_a_launch_with_less_than_the_minimum_is_one_unit():
+    assert StreamK(1, 5, 4, min_panels=8).units == 1
+
+
+@pytest.mark.parametrize("bounds", Bounds)
+def test_backwards_is_the_same_segments_from_the_end(bounds):
+    forward = StreamK(9, 7, 4, bounds)
+    backward = replace(forward, direction=Direction.BACKWARD)
+    for unit in range(forward.units):
+        assert backward.segments(unit) == forward.segments(unit)[::-1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"tiles": -1}, "tiles"),
+        ({"panels": -1}, "panels"),
+        ({"units": 0}, "units"),
+        ({"units": -3}, "units"),
+        ({"tiles": True}, "tiles"),
+        ({"panels": 4.0}, "panels"),
+        ({"units": "4"}, "units"),
+        ({"min_panels": 0}, "min_panels"),
+        ({"min_panels": None}, "min_panels"),
+        ({"bounds": "floor"}, "bounds"),
+        ({"direction": 1}, "direction"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(wrong, name):
+    right = {"tiles": 3, "panels": 4, "units": 5}
+    with pytest.raises(ValueError, match=f"^{name}: an? "):
+        StreamK(**right | wrong)
+
+
+def test_a_unit_a_tile_or_an_iteration_out_of_range_is_an_index_error():
+    schedule = StreamK(3, 4, 5)
+    for ask, n in [
+        (schedule.unit_range, schedule.units),
+        (schedule.segments, schedule.units),
+        (schedule.owner, schedule.total),
+        (schedule.contributors, schedule.tiles),
+        (schedule.slot_base, schedule.tiles),
+    ]:
         ask(n - 1)
         for wrong in (-1, n):
             with pytest.raises(IndexError):
                 ask(wrong)
-
-
-def test_data_parallel_owner_is_the_tile():
-    assert [DataParallel(3, 4).owner(i) for i in (0, 3, 4, 11)] == [0, 0, 1, 2]

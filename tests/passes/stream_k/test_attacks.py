@@ -110,6 +110,10 @@ class Attack:
     shared: tuple[str, ...] = ()
 
 
+SHORT = "m = ti * BM +: BM < M - 1, n = tj * BN +: BN"
+PLANES = f"    store C[0, {CELL}], acc masked\n    store C[1, {CELL}], top masked\n"
+
+
 def accepted(name: str, *edits: Edit, base: str = GEMM) -> Attack:
     return Attack(name, "", edits, base, wrong=False)
 
@@ -259,8 +263,10 @@ PLACES = (
     Attack("rows swapped by a buffer", "SK10",
            (before(FILL, "    let u = order[ti]\n"), stored("C[u * BM +: BM, tj * BN +: BN]")),
            wrong=False),
-    cautious("rows from the last to the first", "SK10",
+    accepted("rows from the last to the first",
              stored("C[(TM - 1 - ti) * BM +: BM, tj * BN +: BN]")),
+    Attack("rows from one beyond the last to the second", "SK07",
+           (stored("C[(TM - ti) * BM +: BM, tj * BN +: BN]"),)),
     Attack("nobody tells the wave", "SK10", ((WAVE_STORE, WAVE_STORE.replace("Y[w", "Y[0")),
                                              ("Y: f32[W, M]", "Y: f32[1, M]")), WAVES),
     Attack("stored by every wave", "SK10", ((STORE, f"    wave w in 0 .. 2 {{\n{STORE}    }}\n"),)),
@@ -325,10 +331,16 @@ SHARED = (
             before(FILL, f"    load s, Z[{CELL}] masked\n")), wrong=False),
     Attack("output's storage read behind the reduce", "SK08",
            (Z, ALIAS_Z, before(STORE, f"    load s, Z[{CELL}] masked\n")), shared=("C", "Z")),
-    Attack("two writebacks into one buffer", "SK07",
+    accepted("two writebacks into one buffer",
+             *TWO[1:-1], ("C: f32[M, N]", "C: f32[2, M, N]"), (STORE, PLANES)),
+    Attack("two writebacks into three planes", "SK07",
+           (*TWO[1:-1], ("C: f32[M, N]", "C: f32[3, M, N]"), (STORE, PLANES))),
+    Attack("two writebacks into two planes, one of them cut short", "SK07",
            (*TWO[1:-1], ("C: f32[M, N]", "C: f32[2, M, N]"),
-            (STORE, f"    store C[0, {CELL}], acc masked\n    store C[1, {CELL}], top masked\n")),
-           wrong=False),
+            (STORE, PLANES.replace(f"C[1, {CELL}]", f"C[1, m, n] over ({SHORT})")))),
+    Attack("one plane written twice", "SK07",
+           (*TWO[1:-1], ("C: f32[M, N]", "C: f32[1, M, N]"),
+            (STORE, PLANES.replace("C[1,", "C[0,")))),
     Attack("output read in the reduce", "SK07",
            (("out C", "inout C"), before(DOT, f"        load s, C[{CELL}] masked\n"))),
     Attack("prologue store", "SK13",

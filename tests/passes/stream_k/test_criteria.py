@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from loopir.errors import NotApplicable
+from loopir.interp import InterpError
 from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.verifier import verify
@@ -13,6 +14,7 @@ from passes.base import Refused
 from passes.options import pass_text
 from passes.pipeline_text import parse_pass
 from passes.stream_k import StreamKPass
+from tests.support.differential import difference, known
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
 Edit = tuple[str, str]
@@ -127,6 +129,12 @@ CASES = [
             (STORE, STORE + "  }\n"),
         ),
     ),
+    Case(
+        "negative_extent",
+        "SK06",
+        (("[ceildiv(M, BM), ", "[ceildiv(M, BM) - 1, "),),
+        (("M = 96", "M = 0"),),
+    ),
     Case("unmasked_tail_store", "SK06", ((", acc masked", ", acc"),)),
     Case("unmasked_tail_load", "SK06", (("kp * BK +: BK] masked", "kp * BK +: BK]"),)),
     Case("inout_output", "SK07", (("out C", "inout C"),)),
@@ -204,6 +212,24 @@ CASES = [
         fault_options="splits=7 units=64",
     ),
     Case("determinism_asked", "SK16", fault_options="units=5 deterministic=true"),
+    Case(
+        "hybrid_at_launch",
+        "SK18",
+        ((" M = 96,", ""),),
+        options="decomposition=hybrid units=5 launch-constants=true",
+    ),
+    Case(
+        "ceil_of_a_least_share_at_launch",
+        "SK18",
+        ((" K = 100,", ""),),
+        options="units=5 bounds=ceil min-panels=2 launch-constants=true",
+    ),
+    Case(
+        "ceil_of_a_least_share_with_units_of_the_launcher",
+        "SK18",
+        options="units=5 bounds=ceil min-panels=2",
+        fault_options="bounds=ceil min-panels=2",
+    ),
     Case("fragment", "SK17", (("acc: register", "acc: fragment"),)),
     Case(
         "several",
@@ -264,7 +290,50 @@ def test_two_kernels_are_refused():
 
 def test_every_code_has_a_case():
     covered = {code for case in CASES for code in case.codes.split()} | {"SK15"}
-    assert covered == {f"SK{n:02}" for n in range(1, 18)}
+    assert covered == {f"SK{n:02}" for n in range(1, 19)}
+
+
+#: what data-parallel asks too: a grid around one reduce, and its counts
+OF_COUNTS = {"SK01", "SK02", "SK05"}
+SK06_OF_COUNTS = ("M_at_launch", "triangular_grid", "negative_extent")
+
+
+def codes_of_whole_tiles(case: Case) -> set[str]:
+    codes = set(case.codes.split())
+    return codes & (OF_COUNTS | ({"SK06"} if case.name in SK06_OF_COUNTS else set()))
+
+
+def whole_tiles(case: Case) -> StreamKPass:
+    """Data-parallel with what else the options of the case say."""
+    said = case.fault_options or case.options
+    kept = [o for o in said.split() if o.split("=")[0] in ("launch-constants", "deterministic")]
+    return stream_k(" ".join(("decomposition=data-parallel units=2", *kept)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_whole_tiles_are_refused_for_their_counts_only(case: Case):
+    """What else is wrong with a split is the same with whole tiles as in the grid form."""
+    program, made = parse(edited(edited(case.base, *case.setup), *case.fault)), whole_tiles(case)
+    verdict = made.can_be_applied(program)
+    expected = codes_of_whole_tiles(case)
+    if not verdict:
+        assert verdict.codes == expected, verdict.explain()
+        return
+    assert not expected
+    after = made.apply(program)
+    verify(after)
+    sizes = known(program, {"M": 96, "K": 100})
+    try:
+        assert difference(program, after, sizes, 1, 2) == ""
+    except InterpError:  # of the grid form
+        assert case.name in WRONG_AS_IT_IS
+
+
+#: they race, leave a buffer, or leave a counter standing
+WRONG_AS_IT_IS = (
+    *("omitted_axis", "overlapping_tiles", "unmasked_tail_load", "unmasked_tail_store"),
+    *("last_panel_escapes", "arrive_inside"),
+)
 
 
 def test_explain_shows_code_line_caret_found_and_hint():

@@ -16,8 +16,12 @@ from loopir.interp import Seeded, WorkspaceMemory, all_schedules, random_inputs,
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.symbols import to_expr
+from passes.base import Applicable
+from passes.decomposition import Bounds, Hybrid, Schedule
+from passes.options import Option, options_of
 from passes.pipeline import parse_pipeline
-from passes.stream_k import rewrite
+from passes.stream_k import Decomposition, StreamKPass, walk
+from tests.support.differential import STYLES, random_schedule, with_order
 from tests.support.interp import same_bits
 from tests.support.texts import GEMM, edited
 
@@ -28,8 +32,8 @@ ORDERS = ("", "tile-order{along_m}", "tile-order{group=2}", "tile-order{group=3}
 
 @dataclass(frozen=True)
 class Case:
-    """`symbolic`: sizes are left to the launch. `units` None with `symbolic`: UNITS too, and the
-    launch gives `launch_units`; with `splits`: they follow from it."""
+    """`symbolic`: sizes are left to the launch. `launch_units`: what the launch gives if it picks
+    UNITS."""
 
     m: int
     n: int
@@ -38,9 +42,7 @@ class Case:
     dtype: str
     layouts: tuple[str, str]
     order: str
-    bounds: str
-    units: int | None
-    splits: int | None
+    made: StreamKPass
     symbolic: bool
     launch_units: int | None
     seed: int
@@ -51,12 +53,7 @@ class Case:
         return gemm(*sizes, self.dtype, tile=self.tile, a_layout=a_layout, b_layout=b_layout)
 
     def pipeline(self) -> str:
-        options = [f"bounds={self.bounds}"]
-        options += [] if self.units is None else [f"units={self.units}"]
-        options += [] if self.splits is None else [f"splits={self.splits}"]
-        options += ["launch-constants=true"] if self.symbolic or self.units is None else []
-        stream_k = f"stream-k{{{' '.join(options)}}}"
-        return f"{self.order},{stream_k}" if self.order else stream_k
+        return f"{self.order},{self.made}" if self.order else str(self.made)
 
     def sizes(self) -> dict[str, int]:
         return {"M": self.m, "N": self.n, "K": self.k} if self.symbolic else {}
@@ -67,8 +64,11 @@ def random_case(seed: int) -> Case:
     tile = tuple(rng.choice((2, 3, 4, 8)) for _ in range(3))
     m, n, k = (_size(rng, t) for t in tile)
     panels = max(1, -(-k // tile[2]))
-    style = rng.choice(("units", "units", "units", "splits", "launch"))
-    divisors = [s for s in range(1, panels + 1) if panels % s == 0]
+    style = rng.choice(STYLES)
+    symbolic = style not in ("splits", "hybrid") and rng.random() < 0.3
+    options = random_schedule(rng, panels, style)
+    if symbolic and options.get("bounds") is Bounds.CEIL:
+        options["min_panels"] = 1
     return Case(
         m,
         n,
@@ -77,10 +77,8 @@ def random_case(seed: int) -> Case:
         dtype=rng.choice(DTYPES),
         layouts=(rng.choice(("row", "col")), rng.choice(("row", "col"))),
         order=rng.choice(ORDERS),
-        bounds=rng.choice(("floor", "ceil", "big-units")),
-        units=rng.randint(1, 40) if style == "units" else None,
-        splits=rng.choice(divisors) if style == "splits" else None,
-        symbolic=style != "splits" and rng.random() < 0.3,
+        made=StreamKPass(**options, launch_constants=symbolic or style == "launch"),
+        symbolic=symbolic,
         launch_units=rng.choice((None, rng.randint(1, 40))) if style == "launch" else None,
         seed=seed,
     )
@@ -110,6 +108,7 @@ def _difference(case: Case, before: Program, after: Program) -> str:
     rng, workspace = Random(case.seed), WorkspaceMemory()
     arrays = random_inputs(before, case.seed, sizes=case.sizes())
     again = {name: array.copy() for name, array in arrays.items()}
+    again = with_order(after, again, case.sizes(), case.seed)
     units = {} if case.launch_units is None else {"UNITS": case.launch_units}
     run(before, arrays, seed=case.seed)
     run(after, again, units, seed=case.seed, workspace=workspace, resident=rng.choice((None, 3)))
@@ -127,15 +126,34 @@ def shrunk(case: Case) -> Case:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    for name in ("m", "n", "k", "units", "launch_units", "splits"):
-        value = getattr(case, name)
-        least = 0 if name in ("m", "n", "k") else 1
-        for less in sorted({least, (value or 0) // 2, (value or 0) - 1}):
-            if value is not None and least <= less < value:
-                yield replace(case, **{name: less})
-    for plain in ({"order": ""}, {"bounds": "floor"}, {"dtype": "f32"}, {"layouts": ("row",) * 2}):
-        if replace(case, **plain) != case:
-            yield replace(case, **plain)
+    for name in ("m", "n", "k"):
+        for less in _less(getattr(case, name), 0):
+            yield replace(case, **{name: less})
+    for less in _less(case.launch_units, 1):
+        yield replace(case, launch_units=less)
+    for name in ("units", "splits"):
+        for less in _less(getattr(case.made, name), 1):
+            yield replace(case, made=replace(case.made, **{name: less}))
+    plainer = (replace(case.made, **{o.field: o.default}) for o in _plain_options())
+    plain = (
+        {"order": ""},
+        {"dtype": "f32"},
+        {"layouts": ("row",) * 2},
+        *({"made": p} for p in plainer),
+    )
+    yield from (c for p in plain if (c := replace(case, **p)) != case)
+
+
+def _less(value: int | None, least: int) -> list[int]:
+    return sorted(
+        n for n in {least, (value or 0) // 2, (value or 0) - 1} if least <= n < (value or 0)
+    )
+
+
+def _plain_options() -> Iterator[Option]:
+    """Those that may be left out of any text."""
+    needed = ("decomposition", "units", "splits", "launch_constants")
+    return (o for o in options_of(StreamKPass) if o.field not in needed)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -152,29 +170,44 @@ def test_stream_k_keeps_every_bit_of_a_random_gemm(first_seed):
             pytest.fail(f"seed {seed}: {found}\n{random_case(seed)}\nshrunk: {small}")
 
 
+def schedule_of(case: Case) -> Schedule | None:
+    verdict = case.made.can_be_applied(case.program())
+    return verdict.plan.schedule if isinstance(verdict, Applicable) else None
+
+
+def option_words(name: str) -> tuple[str, ...]:
+    option = next(o for o in options_of(StreamKPass) if o.field == name)
+    return option.words or ("true", "false")
+
+
 def test_the_cases_reach_every_choice():
     cases = [random_case(seed) for seed in range(CASES)]
     assert {c.dtype for c in cases} == set(DTYPES)
     assert {c.order for c in cases} == set(ORDERS)
-    assert {c.bounds for c in cases} == {"floor", "ceil", "big-units"}
+    for option in ("bounds", "direction", "slot_order", "tail", "first", "permuted"):
+        assert len({getattr(c.made, option) for c in cases}) == len(option_words(option))
+    assert {c.made.decomposition for c in cases} == set(Decomposition)
     assert {c.layouts for c in cases} == {(a, b) for a in ("row", "col") for b in ("row", "col")}
     assert {0, 1} <= {c.m for c in cases} & {c.n for c in cases} & {c.k for c in cases}
-    split = [c for c in cases if c.splits and c.splits > 1]
-    launch = [c for c in cases if c.symbolic and c.units is None and not c.splits]
+    split = [c for c in cases if c.made.splits and c.made.splits > 1]
+    launch = [c for c in cases if c.symbolic and c.made.units is None and not c.made.splits]
     assert len(split) > 20
+    assert len({c.made.decomposition for c in cases if c.symbolic}) == 3, "all but hybrid"
     assert len(launch) > 20
+    hybrids = [s for c in cases if isinstance(s := schedule_of(c), Hybrid)]
+    assert sum(len(s.forms) == 2 for s in hybrids) > 15
 
 
 def test_a_difference_is_seen_and_shrunk(monkeypatch):
     """Control: units that lose their last panel."""
-    cut = rewrite.symbolic_range
+    cut = walk.symbolic_range
 
     def losing_a_panel(bounds, unit, total, units):
         low, high = cut(bounds, unit, total, units)
         return low, high - to_expr(1)
 
-    monkeypatch.setattr(rewrite, "symbolic_range", losing_a_panel)
-    found = [random_case(seed) for seed in range(30) if difference(random_case(seed))]
+    monkeypatch.setattr(walk, "symbolic_range", losing_a_panel)
+    found = [random_case(seed) for seed in range(50) if difference(random_case(seed))]
     assert len(found) > 10
     small = shrunk(found[0])
     assert difference(small)

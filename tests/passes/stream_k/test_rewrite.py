@@ -25,6 +25,12 @@ GOLDEN = {
     "gemm_atomic_big_units": "stream-k{merge=atomic units=132 bounds=big-units}",
     "gemm_atomic_grouped": "tile-order{group=8},stream-k{merge=atomic}",
     "gemm_atomic_splits": "tile-order{along_m},stream-k{merge=atomic splits=4}",
+    "gemm_split_k": "stream-k{decomposition=split-k splits=5 slot-order=split-slowest}",
+    "gemm_hybrid": "stream-k{decomposition=hybrid units=132}",
+    "gemm_hybrid_last": "stream-k{decomposition=hybrid units=132 direction=backward "
+    "tail=one-tile first=data-parallel permuted=true}",
+    "gemm_data_parallel": "stream-k{decomposition=data-parallel}",
+    "gemm_data_parallel_units": "stream-k{decomposition=data-parallel units=132}",
 }
 
 
@@ -66,8 +72,9 @@ def test_units_are_clamped_to_the_iterations():
 
 @pytest.mark.parametrize("edit", [("M = 96, N = 80,", "N = 0,"), ("M = 96, N = 80,", "M = 0,")])
 @pytest.mark.parametrize("units", [5, None])
-def test_no_tiles_are_no_violation_where_another_size_is_open(edit, units):
-    rewritten(edited(GEMM, edit), units=units, launch_constants=True)
+@pytest.mark.parametrize("min_panels", [1, 2])
+def test_no_tiles_are_no_violation_where_another_size_is_open(edit, units, min_panels):
+    rewritten(edited(GEMM, edit), units=units, min_panels=min_panels, launch_constants=True)
 
 
 @pytest.mark.parametrize("order", ["along_n", "along_m", "grouped(2)"])

@@ -1,0 +1,116 @@
+"""The part of an emitted file that gives its kernels their workspaces."""
+
+WORKSPACE = '''\
+class Workspace:
+    """Device memory for launches that run one after the other: arrival counters, which are zero
+    between launches, and behind them partial tiles.
+
+    memory: uint8 [bytes], from an address that is a multiple of 16; its first `counter_bytes` (a
+    multiple of 256) hold the counters, and are zero before the first launch: `new_workspace` makes
+    one that is. After a launch that raised, or work on its stream that was lost: `reset()`.
+    """
+
+    def __init__(self, memory, counter_bytes):
+        if not isinstance(memory, torch.Tensor) or memory.dtype is not torch.uint8:
+            given = getattr(memory, "dtype", type(memory).__name__)
+            _fail("workspace", "memory of dtype torch.uint8", given)
+        if memory.dim() != 1 or not memory.is_contiguous():
+            given = f"shape {list(memory.shape)}, strides {list(memory.stride())}"
+            _fail("workspace", "memory of one dense dimension", given)
+        if memory.numel() and memory.data_ptr() % 16:
+            _fail("workspace", "memory from a multiple of 16 on", hex(memory.data_ptr()))
+        if _at_least(0, "counter_bytes", counter_bytes) % 256 or counter_bytes > memory.numel():
+            limit = f"a multiple of 256 up to the {memory.numel()} bytes of the memory"
+            _fail("counter_bytes", limit, counter_bytes)
+        self.memory, self.counter_bytes = memory, counter_bytes
+        self.tile_bytes = memory.numel() - counter_bytes
+        self._views = {}
+
+    def reset(self):
+        """Zero the counters, on the current stream of the memory's device."""
+        with torch.cuda.device(self.memory.get_device()), torch.inference_mode(False):
+            self.memory[: self.counter_bytes].zero_()
+
+    def holds(self, plan):
+        return plan.counter_bytes <= self.counter_bytes and plan.tile_bytes <= self.tile_bytes
+
+    def views(self, parts):
+        """A tensor for each part: the counters, then the partial tiles."""
+        found = self._views.get(parts)
+        if found is None:
+            if len(self._views) >= 256:
+                self._views.clear()
+            counters, tiles = parts
+            with torch.inference_mode(False):
+                found = (*self._cut(counters, 0), *self._cut(tiles, self.counter_bytes))
+            self._views[parts] = found
+        return found
+
+    def _cut(self, parts, start):
+        for size, dtype in parts:
+            yield self.memory[start : start + size].view(dtype)
+            start += -(-size // 256) * 256
+
+
+_workspaces = {}  # by device and stream: launches on one stream run one after the other
+
+
+def _stream(device):
+    return 0 if device < 0 else triton.runtime.driver.active.get_current_stream(device)
+
+
+def _is_capturing(device):
+    return device >= 0 and torch.cuda.is_current_stream_capturing()
+
+
+def _made(device, counter_bytes, tile_bytes):
+    """A new workspace of the current stream, its counters zeroed there; the tiles hold anything."""
+    place = "cpu" if device < 0 else f"cuda:{device}"
+    with torch.inference_mode(False):
+        memory = torch.empty(counter_bytes + tile_bytes, dtype=torch.uint8, device=place)
+        made = Workspace(memory, counter_bytes)
+        made.reset()
+    return made
+
+
+def _workspace_of(plan):
+    """The workspace of the current stream, grown to what the plan needs. Of a launch that a graph
+    captures: one of its own, in the memory of the graph, which zeroes the counters whenever it
+    runs; nothing of it is kept here."""
+    device = plan.device
+    if _is_capturing(device):
+        return _made(device, plan.counter_bytes, plan.tile_bytes)
+    place = device, _stream(device)
+    kept = _workspaces.get(place)
+    if kept is None or not kept.holds(plan):
+        counters, tiles = (kept.counter_bytes, kept.tile_bytes) if kept else (0, 0)
+        kept = _made(device, max(counters, plan.counter_bytes), max(tiles, plan.tile_bytes))
+        _workspaces[place] = kept
+    return kept
+
+
+def _given_workspace(given, plan, names, starts):
+    """The caller's workspace, or a tensor of `workspace_bytes()` bytes whose counters are zero."""
+    if isinstance(given, torch.Tensor):
+        given = Workspace(given, min(plan.counter_bytes, given.numel() // 256 * 256))
+    if not hasattr(given, "counter_bytes"):
+        _fail("workspace", "a Workspace or a torch.Tensor", type(given).__name__)
+    memory = given.memory
+    if memory.get_device() != plan.device or memory.is_meta:
+        wanted = "cpu" if plan.device < 0 else f"cuda:{plan.device}"
+        _fail("workspace", f"device {wanted}, as {names[0]}", memory.device)
+    if not given.holds(plan):
+        needs = f"{plan.counter_bytes} bytes of counters and {plan.tile_bytes} of tiles"
+        _fail("workspace", needs, f"{given.counter_bytes} and {given.tile_bytes}")
+    start, stop = memory.data_ptr(), memory.data_ptr() + memory.numel()
+    for name, other, size in zip(names, starts, plan.sizes):
+        if start < other + size and other < stop and size:
+            _fail("workspace", "memory of its own", f"bytes shared with {name}")
+    return given
+
+
+def _dropped(workspace):
+    """Forget a workspace whose counters may not be zero: the next launch makes another."""
+    for place in [p for p, kept in list(_workspaces.items()) if kept is workspace]:
+        _workspaces.pop(place, None)
+'''

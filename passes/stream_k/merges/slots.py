@@ -1,0 +1,174 @@
+"""Workspace for the partial tiles of split output tiles: where each contributor puts its
+accumulators, and how they are folded, in k order, into those of the whole tile."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from math import prod
+
+from loopir.effects import tiles_read, tiles_written
+from loopir.nodes import (
+    Access,
+    Accumulator,
+    Alloc,
+    Apply,
+    Atomic,
+    Body,
+    Cast,
+    Ewise,
+    Ewise_,
+    For,
+    Load,
+    Reduce,
+    Stmt,
+    Store,
+    TileAxis,
+    TileRef,
+    Workspace,
+)
+from loopir.scope import allocs
+from loopir.symbols import Expr, floordiv, sym, to_expr
+from loopir.tile_order import fresh_name
+from loopir.types import DType, ReduceOp, Space
+from loopir.walk import enclosing, map_bodies, walk
+from passes.stream_k.names import Names
+from passes.stream_k.nest import Nest
+
+
+@dataclass(frozen=True)
+class Slots:
+    """One slot an accumulator for each contributor. `count`: slots of a workspace."""
+
+    nest: Nest
+    names: Names
+    count: Expr
+    taken: frozenset[str]
+
+    @cached_property
+    def buffers(self) -> dict[str, str]:
+        """The workspace of each accumulator."""
+        found: dict[str, str] = {}
+        others = {*self.taken, *vars(self.names).values()} - {self.names.partials}
+        for accumulator in self.nest.reduce.accumulators:
+            used = others.union(found.values())
+            found[accumulator.tile] = fresh_name(self.names.partials, used)
+        return found
+
+    @cached_property
+    def _allocs(self) -> dict[str, Alloc]:
+        return allocs(self.nest.kernel)
+
+    @cached_property
+    def _waves(self) -> tuple[For, ...]:
+        """The wave loops around the reduce: each of their turns has accumulators of its own."""
+        path = self.nest.reduce_path[len(self.nest.body_path) :]
+        return tuple(s for _, s in enclosing(self.nest.body, path) if isinstance(s, For))
+
+    def workspaces(self) -> tuple[Workspace, ...]:
+        made = ((buffer, self._allocs[tile]) for tile, buffer in self.buffers.items())
+        return tuple(Workspace(b, a.dtype, (self.count, *self._shape(a))) for b, a in made)
+
+    def stores(self, slot: Expr) -> Body:
+        """The accumulators, each into its slot."""
+        return tuple(Store(self._access(tile, slot), tile) for tile in self.buffers)
+
+    def atomic_adds(self, slot: Expr) -> Body:
+        """The accumulators, each added to what its slot holds."""
+        return tuple(Atomic(ReduceOp.ADD, self._access(tile, slot), tile) for tile in self.buffers)
+
+    def fold(self, base: Expr, parts: Expr) -> Body:
+        """The accumulators, which hold the identity, combined with `parts` slots from `base` on, in
+        order."""
+        index = self.names.s
+        turns = self._combined(base + sym(index))
+        return *self._part_tiles(), For(index, to_expr(0), parts, to_expr(1), turns)
+
+    def taken_whole(self, slot: Expr) -> Body:
+        """The accumulators, which hold the identity, combined with one slot."""
+        return *self._part_tiles(), *self._combined(slot)
+
+    def _combined(self, slot: Expr) -> Body:
+        return tuple(
+            stmt
+            for accumulator in self.nest.reduce.accumulators
+            for stmt in self._combine(accumulator, slot)
+        )
+
+    def _combine(self, accumulator: Accumulator, slot: Expr) -> Iterator[Stmt]:
+        tile, part = accumulator.tile, self._part(accumulator.tile)
+        dtype = self._allocs[tile].dtype
+        yield Load(part, self._access(tile, slot))
+        yield Ewise(tile, _combination(accumulator.op, tile, part, dtype))
+
+    def _part_tiles(self) -> Body:
+        made = ((self._part(tile), self._allocs[tile]) for tile in self.buffers)
+        return tuple(Alloc(part, Space.REGISTER, a.dtype, a.shape) for part, a in made)
+
+    def _part(self, tile: str) -> str:
+        return fresh_name(f"{tile}_part", self.taken)
+
+    def _shape(self, alloc: Alloc) -> tuple[Expr, ...]:
+        """Of one slot: the tiles of the waves, one below the other."""
+        trips = to_expr(prod(self._trips))
+        if not self._waves:
+            return alloc.shape
+        return (trips * alloc.shape[0], *alloc.shape[1:]) if alloc.shape else (trips,)
+
+    def _access(self, tile: str, slot: Expr) -> Access:
+        shape = self._allocs[tile].shape
+        if not shape:
+            return Access(self.buffers[tile], (slot, self._wave) if self._waves else (slot,), ())
+        starts = [self._wave * shape[0], *[to_expr(0)] * (len(shape) - 1)]
+        axes = tuple(
+            TileAxis(f"_{i}", start, size)
+            for i, (start, size) in enumerate(zip(starts, shape, strict=True))
+        )
+        return Access(self.buffers[tile], (slot, *(sym(a.name) for a in axes)), axes)
+
+    @cached_property
+    def _trips(self) -> tuple[int, ...]:
+        spans = (self.nest.constant(-floordiv(w.lo - w.hi, w.step)) for w in self._waves)
+        return tuple(n or 0 for n in spans)
+
+    @cached_property
+    def _wave(self) -> Expr:
+        """The number of the turn of the wave loops."""
+        turns = [floordiv(sym(w.iv) - w.lo, w.step) for w in self._waves]
+        pairs = zip(turns, self._trips, strict=True)
+        return reduce(lambda number, pair: number * pair[1] + pair[0], pairs, to_expr(0))
+
+
+def _combination(op: ReduceOp, tile: str, part: str, dtype: DType) -> Ewise_:
+    """`tile op part`; types that are stored only are combined in f32, and rounded."""
+    if dtype.computes or dtype is DType.BOOL:
+        return Apply(op.value, (TileRef(tile), TileRef(part)))
+    wide = Apply(op.value, (Cast(DType.F32, TileRef(tile)), Cast(DType.F32, TileRef(part))))
+    return Cast(dtype, wide)
+
+
+def folded(body: Body, fold: Body) -> Body:
+    """`body` with `fold` in place of its reduce, without the tiles that nothing uses any more."""
+    return _without_unused(_spliced(body, fold))
+
+
+def _spliced(body: Body, fold: Body) -> Body:
+    done: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Reduce):
+            done += fold
+        elif isinstance(stmt, For):
+            done.append(replace(stmt, body=_spliced(stmt.body, fold)))
+        else:
+            done.append(stmt)
+    return tuple(done)
+
+
+def _without_unused(body: Body) -> Body:
+    used = frozenset().union(*(tiles_read(s) | tiles_written(s) for _, s in walk(body)))
+
+    def kept(stmts: Body) -> Body:
+        return tuple(
+            map_bodies(s, kept) for s in stmts if not (isinstance(s, Alloc) and s.name not in used)
+        )
+
+    return kept(body)

@@ -1,0 +1,144 @@
+"""What a plan of the pass amounts to: rows for `--explain`, and its timeline."""
+
+from math import prod
+from typing import TypeAlias
+
+from loopir.nodes import Program
+from loopir.scope import constants
+from loopir.symbols import try_evaluate
+from passes.decomposition import Fold, Schedule, ScheduleSummary, Timeline, simulate, summary
+from passes.decomposition.cost import UNIT_COST_MODEL, CostModel
+from passes.stream_k.dataflow import panel_count
+from passes.stream_k.nest import tile_count
+from passes.stream_k.options import Merge, adds_atomically, merge_of, splits_tiles
+from passes.stream_k.rewrite import Plan, persistent
+
+#: who adds up the parts of a tile; the last unit takes what atomics have added for one load
+_FOLD = {
+    Merge.ATOMIC: Fold.ATOMIC,
+    Merge.ATOMIC_WORKSPACE: Fold.LAST_ARRIVER,
+    Merge.WORKSPACE: Fold.LAST_ARRIVER,
+    Merge.FIXUP: Fold.REDUCTION_WAVE,
+}
+
+Rows: TypeAlias = tuple[tuple[str, str], ...]
+
+
+def plan_rows(plan: Plan) -> Rows:
+    """The schedule, and what its merge needs and promises."""
+    if plan.schedule is None:
+        return *_open_rows(plan), *_merge_rows(plan)
+    figures, asked = schedule_rows(summary(plan.schedule)), plan.options.units
+    if asked not in (None, plan.schedule.units):
+        figures = (*figures, ("units asked for", f"{asked}: more than leave none empty"))
+    return *figures, *_merge_rows(plan)
+
+
+def schedule_rows(s: ScheduleSummary) -> Rows:
+    """The figures of a decomposition, whatever device runs it."""
+    return (
+        ("tiles", f"{s.tiles}, of {counted(s.panels, 'panel')} each"),
+        ("panels in all", str(s.total)),
+        ("units", str(s.units)),
+        ("panels a unit", _span(s.panels_per_unit_min, s.panels_per_unit_max)),
+        ("largest over mean share", f"{s.load_ratio:.4f}"),
+        ("split tiles", f"{s.split_tiles} of {s.tiles}"),
+        ("contributors", f"at most {s.contributors_max} ({_histogram(s.contributors)})"),
+    )
+
+
+def plan_timeline(plan: Plan, sms: int, cost: CostModel = UNIT_COST_MODEL) -> Timeline | None:
+    """What the units do when; None where the launch completes the schedule.
+
+    As many places as units, where the options say how many; else `sms`. ValueError: `sms` below
+    one.
+    """
+    if plan.schedule is None:
+        return None
+    places = sms if plan.options.units is None else max(1, plan.schedule.units)
+    return simulate(plan.schedule, cost.units, places=places, fold=_FOLD[merge_of(plan.options)])
+
+
+def most_contributors(schedule: Schedule) -> int:
+    """The most units that meet in a tile."""
+    return max(map(schedule.contributors, schedule.split_tiles()), default=1)
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _histogram(pairs: tuple[tuple[int, int], ...]) -> str:
+    texts = (f"{counted(tiles, 'tile')} with {contributors}" for contributors, tiles in pairs)
+    return ", ".join(texts) or "no tile"
+
+
+def _open_rows(plan: Plan) -> Rows:
+    """Rows for a schedule that the launch completes: what is known is told."""
+    nest = plan.nest
+    tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(panel_count(nest))
+    asked = plan.options.units
+    units = "blocks per SM * SMs, at most one a panel" if asked is None else asked
+    return (
+        ("tiles", "known at launch" if tiles is None else str(tiles)),
+        ("panels a tile", "known at launch" if panels is None else str(panels)),
+        ("units", f"{units}, at launch"),
+    )
+
+
+def _merge_rows(plan: Plan) -> Rows:
+    parts_at_most = None if plan.schedule is None else most_contributors(plan.schedule)
+    if not splits_tiles(plan.options) or parts_at_most == 1:
+        return (
+            ("merge", "none: no tile is split"),
+            ("workspace", "0 bytes"),
+            ("determinism", _SAME_BITS),
+        )
+    outputs = ", ".join(dict.fromkeys(b.store.target.buffer for b in plan.writebacks))
+    merge = merge_of(plan.options)
+    zeroed = {Merge.ATOMIC: outputs, Merge.ATOMIC_WORKSPACE: "the slots"}.get(merge)
+    return (
+        ("merge", f"{merge.value}: {_MEANING[merge]}"),
+        *([("zeroing", f"{zeroed}, by the launcher, before each launch")] if zeroed else []),
+        ("workspace", _workspace_text(plan)),
+        ("determinism", _bits(plan, parts_at_most)),
+    )
+
+
+_SAME_BITS = "the same in every run"
+_MEANING = {
+    Merge.ATOMIC: "partial tiles are added into the output",
+    Merge.ATOMIC_WORKSPACE: "partial tiles are added into a slot, the last unit ends the tile",
+    Merge.WORKSPACE: "partial tiles go to slots, the last unit folds them in k order",
+    Merge.FIXUP: "partial tiles go to slots, a second kernel folds them in k order",
+}
+
+
+def _bits(plan: Plan, parts_at_most: int | None) -> str:
+    if not adds_atomically(plan.options):
+        return f"{_SAME_BITS}: parts are added in k order"
+    if parts_at_most is not None and parts_at_most < 3:
+        return f"{_SAME_BITS}: no tile has three contributors"
+    return "by the order of arrival where a tile has three contributors or more"
+
+
+def _workspace_text(plan: Plan) -> str:
+    if merge_of(plan.options) is Merge.ATOMIC:
+        return "0 bytes"
+    found = workspace_bytes(plan)
+    return "known at launch" if found is None else f"{found:,} bytes"
+
+
+def workspace_bytes(plan: Plan) -> int | None:
+    """Bytes of the workspaces, without padding between them; None where the launch completes the
+    schedule."""
+    if plan.schedule is None:
+        return None
+    program = persistent(Program((plan.nest.kernel,)), plan)
+    env = constants(program.kernels[0])
+    sizes = ((w.dtype.bytes, [try_evaluate(e, env) for e in w.shape]) for w in program.workspaces)
+    return sum(size * prod(n or 0 for n in shape) for size, shape in sizes)

@@ -1,0 +1,170 @@
+"""Every program of the zoo, from its text to a kernel: what it means, what Stream-K makes of it,
+what the backend makes of both."""
+
+import numpy as np
+import pytest
+import torch
+
+from backends.triton_codegen import CompiledKernel, compile
+from backends.triton_codegen.dtypes import TORCH_NAME
+from loopir.interp import Seeded, run
+from loopir.nodes import Program
+from loopir.parser import parse
+from loopir.printer import to_text
+from loopir.scope import launch_symbols
+from loopir.types import Direction
+from loopir.verifier import verify
+from passes.base import Refused
+from passes.pipeline import parse_pipeline
+from passes.stream_k import StreamKPass
+from tests.support.interp import same_bits
+from tests.support.zoo import CASES, ZOO, Arrays, Case
+
+UNITS = (1, 2, 5, 7, 64)
+
+each = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+each_accepted = pytest.mark.parametrize(
+    "case", [c for c in CASES if not c.refused], ids=lambda c: c.name
+)
+
+
+def stream_k(case: Case, units: int) -> StreamKPass:
+    return StreamKPass(merge="atomic", units=units, launch_constants=bool(case.sizes))
+
+
+def test_every_program_has_a_case_and_says_what_it_is():
+    assert {c.name for c in CASES} == {path.stem for path in ZOO.glob("*.lir")}
+    assert len(CASES) >= 14
+    assert all(case.text.startswith("# ") for case in CASES)
+
+
+@each
+def test_program_is_legal_and_keeps_the_law_of_text(case: Case):
+    program = case.program
+    verify(program)
+    text = to_text(program)
+    assert parse(text) == program
+    assert to_text(parse(text)) == text
+
+
+@each
+@pytest.mark.parametrize("seed", [1, 2])
+def test_program_means_what_its_oracle_says(case: Case, seed: int):
+    check(case, computed(case, case.program, seed))
+
+
+def computed(case: Case, program: Program, seed: int, schedule: int = 0) -> Arrays:
+    """All arrays after a run of the interpreter."""
+    arrays = case.inputs(seed)
+    run(program, arrays, case.sizes, schedule=Seeded(schedule))
+    return arrays
+
+
+def check(case: Case, arrays: Arrays) -> None:
+    """AssertionError: an output is not what the oracle makes of the inputs."""
+    expected = case.expected(arrays)
+    assert expected.keys() == set(outputs(case.program))
+    for name, values in expected.items():
+        assert arrays[name].shape == values.shape
+        np.testing.assert_array_equal(arrays[name].astype(values.dtype), values, name)
+
+
+def outputs(program: Program) -> list[str]:
+    return [p.name for p in program.kernels[0].params if p.direction is not Direction.IN]
+
+
+@each
+def test_control_oracle_tells_one_wrong_element(case: Case):
+    arrays = computed(case, case.program, 1)
+    name = outputs(case.program)[-1]
+    arrays[name].flat[-1] += 1
+    with pytest.raises(AssertionError):
+        check(case, arrays)
+
+
+@each
+def test_stream_k_applies_or_names_just_these_codes(case: Case):
+    verdict = stream_k(case, 5).can_be_applied(case.program)
+    reasons = verdict.reasons if isinstance(verdict, Refused) else ()
+    assert {reason.code for reason in reasons} == case.refused
+    assert bool(verdict) is not bool(case.refused)
+
+
+@each_accepted
+@pytest.mark.parametrize("units", UNITS)
+def test_stream_k_changes_no_bit_of_any_result(case: Case, units: int):
+    after = parse_pipeline(str(stream_k(case, units))).run(case.program)
+    assert "persistent" in to_text(after)
+    before = computed(case, case.program, 3)
+    for schedule in range(3):
+        found = computed(case, after, 3, schedule)
+        assert all(same_bits(before[name], found[name]) for name in before)
+
+
+# --- the backend
+
+
+def launched(case: Case, program: Program, seed: int, target: str, **settings: int) -> Arrays:
+    """All arrays after a run of the emitted kernel."""
+    arrays = case.inputs(seed)
+    params, device = program.kernels[0].params, "cuda" if target == "jit" else "cpu"
+    tensors = [on_device(arrays[p.name], TORCH_NAME[p.dtype], device) for p in params]
+    kernel = compile(program, target, **settings)
+    assert isinstance(kernel, CompiledKernel)
+    measured = {str(size) for p in params for size in p.shape}
+    open_names = set(launch_symbols(program.kernels[0])) - measured
+    kernel(*tensors, **{n: v for n, v in case.sizes.items() if n in open_names})
+    for param, tensor in zip(params, tensors, strict=True):
+        arrays[param.name] = tensor.cpu().to(torch.from_numpy(arrays[param.name]).dtype).numpy()
+    return arrays
+
+
+def on_device(array: np.ndarray, dtype: str, device: str) -> torch.Tensor:
+    """A copy of the values, with the strides of the array."""
+    source = torch.from_numpy(np.ascontiguousarray(array)).to(getattr(torch, dtype))
+    strides = [s // array.itemsize for s in array.strides]
+    return torch.empty_strided(array.shape, strides, dtype=source.dtype, device=device).copy_(
+        source
+    )
+
+
+def check_backend(case: Case, program: Program, target: str) -> None:
+    reference = computed(case, program, 4)
+    found = launched(case, program, 4, target)
+    for name in outputs(program):
+        np.testing.assert_array_equal(found[name], reference[name], name)
+    check(case, found)
+
+
+@each
+def test_emitted_kernel_equals_the_reference(case: Case):
+    check_backend(case, case.program, "interpret")
+
+
+@each_accepted
+@pytest.mark.parametrize("units", [3, 7])
+def test_emitted_stream_k_kernel_equals_the_reference(case: Case, units: int):
+    check_backend(case, stream_k(case, units).apply(case.program), "interpret")
+
+
+@each
+def test_program_compiles_for_hopper(case: Case):
+    assert compile(case.program, "cuda:90").binary[:4] == b"\x7fELF"
+
+
+@each_accepted
+def test_stream_k_compiles_for_hopper(case: Case):
+    assert compile(stream_k(case, 7).apply(case.program), "cuda:90").binary[:4] == b"\x7fELF"
+
+
+@pytest.mark.gpu
+@each
+def test_kernel_on_a_gpu_equals_the_reference(case: Case):
+    check_backend(case, case.program, "jit")
+
+
+@pytest.mark.gpu
+@each_accepted
+@pytest.mark.parametrize("units", [5, 64])
+def test_stream_k_kernel_on_a_gpu_equals_the_reference(case: Case, units: int):
+    check_backend(case, stream_k(case, units).apply(case.program), "jit")
