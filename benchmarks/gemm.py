@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 import triton
@@ -31,6 +32,9 @@ PIPELINES = {
     "stream-k-atomic": "tile-order{group=8},stream-k{merge=atomic units=132}",
 }
 BASELINE = "torch.matmul"
+DEVICE, TARGET = "cuda", "jit"
+
+Shape: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,17 @@ class Arm:
 
 
 def main(argv: list[str] | None = None) -> int:
-    options = _options(argv)
+    options = parsed(argv, "benchmarks.gemm", __doc__, SHAPES)
     if not torch.cuda.is_available():
         print("benchmarks.gemm: there is no GPU that torch can use", file=sys.stderr)
         return 2
     rows = [row for shape in options.shapes for row in measure(shape, options.rounds)]
+    write_csv(rows, options)
+    return 0
+
+
+def write_csv(rows: list[dict[str, object]], options: argparse.Namespace) -> None:
+    """`rows` with device, versions and commit, where the options name a file."""
     header = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     header |= {"triton": triton.__version__, "commit": options.commit}
     if options.csv:
@@ -56,30 +66,38 @@ def main(argv: list[str] | None = None) -> int:
             writer = csv.DictWriter(file, [*rows[0], *header])
             writer.writeheader()
             writer.writerows(row | header for row in rows)
-    return 0
 
 
-def measure(shape: tuple[int, int, int], rounds: int) -> list[dict[str, object]]:
+def measure(shape: Shape, rounds: int) -> list[dict[str, object]]:
     """One row an arm: median us over the rounds, TFLOP/s, ratio to the baseline, largest error over
     the allowed one."""
-    m, n, k = shape
-    torch.manual_seed(m + n + k)
-    a = torch.randn(m, k, device="cuda").to(torch.bfloat16)
-    b = torch.randn(n, k, device="cuda").to(torch.bfloat16).t()
-    arms = list(_arms(shape, a, b))
-    before = [_error(arm, a, b) for arm in arms]
-    times = _interleaved(arms, rounds)
-    after = [_error(arm, a, b) for arm in arms]
-    errors = {arm.name: max(e) for arm, *e in zip(arms, before, after, strict=True)}
-    rows = [_row(shape, arm.name, times, errors[arm.name]) for arm in arms]
+    a, b = operands(shape)
+    rows = timed_rows(shape, list(_arms(shape, a, b)), a, b, rounds)
     for row in rows:
         print("{m:6}x{n}x{k:<8} {arm:34} {us:>9} us {tflops:>7} TFLOP/s  x{ratio}".format(**row))
     return rows
 
 
-def _row(
-    shape: tuple[int, int, int], name: str, times: dict[str, list[float]], error: float
-) -> dict[str, object]:
+def operands(shape: Shape) -> tuple[torch.Tensor, torch.Tensor]:
+    """Normal A [M, K] and B [K, N], stored as [N, K], in bf16."""
+    m, n, k = shape
+    torch.manual_seed(m + n + k)
+    a = torch.randn(m, k, device=DEVICE).to(torch.bfloat16)
+    return a, torch.randn(n, k, device=DEVICE).to(torch.bfloat16).t()
+
+
+def timed_rows(
+    shape: Shape, arms: list[Arm], a: torch.Tensor, b: torch.Tensor, rounds: int
+) -> list[dict[str, object]]:
+    """A row an arm, each checked before and after. AssertionError: a result is wrong."""
+    before = [_error(arm, a, b) for arm in arms]
+    times = _interleaved(arms, rounds)
+    after = [_error(arm, a, b) for arm in arms]
+    errors = {arm.name: max(e) for arm, *e in zip(arms, before, after, strict=True)}
+    return [_row(shape, arm.name, times, errors[arm.name]) for arm in arms]
+
+
+def _row(shape: Shape, name: str, times: dict[str, list[float]], error: float) -> dict[str, object]:
     m, n, k = shape
     us = statistics.median(times[name])
     pairs = zip(times[BASELINE], times[name], strict=True)
@@ -96,21 +114,26 @@ def _row(
     }
 
 
-def _arms(shape: tuple[int, int, int], a: torch.Tensor, b: torch.Tensor) -> Iterator[Arm]:
+def baseline(a: torch.Tensor, b: torch.Tensor) -> Arm:
+    """torch.matmul, in bf16."""
+    out = torch.empty(a.shape[0], b.shape[1], device=DEVICE, dtype=torch.bfloat16)
+    return Arm(BASELINE, out, lambda: torch.matmul(a, b, out=out))
+
+
+def _arms(shape: Shape, a: torch.Tensor, b: torch.Tensor) -> Iterator[Arm]:
     m, n, k = shape
-    out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-    yield Arm(BASELINE, out, lambda: torch.matmul(a, b, out=out))
+    yield baseline(a, b)
     for name, pipeline in PIPELINES.items():
         for bm, bn, bk, warps in TILES:
             program = gemm(m, n, k, "bf16", tile=(bm, bn, bk), b_layout="col")
-            yield _arm(
-                f"{name} {bm}x{bn}x{bk}w{warps}", parse_pipeline(pipeline).run(program), warps, a, b
-            )
+            program = parse_pipeline(pipeline).run(program)
+            yield generated(f"{name} {bm}x{bn}x{bk}w{warps}", program, warps, a, b)
 
 
-def _arm(name: str, program: Program, warps: int, a: torch.Tensor, b: torch.Tensor) -> Arm:
-    kernel = compile(program, "jit", num_warps=warps, num_stages=3)
-    c = torch.empty(a.shape[0], b.shape[1], device="cuda", dtype=torch.float32)
+def generated(name: str, program: Program, warps: int, a: torch.Tensor, b: torch.Tensor) -> Arm:
+    """The kernel of a program, which writes fp32."""
+    kernel = compile(program, TARGET, num_warps=warps, num_stages=3)
+    c = torch.empty(a.shape[0], b.shape[1], device=DEVICE, dtype=torch.float32)
     return Arm(name, c, lambda: kernel(a, b, c))
 
 
@@ -130,7 +153,7 @@ def _error(arm: Arm, a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def _interleaved(arms: list[Arm], rounds: int) -> dict[str, list[float]]:
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    flush = _flushed()
     times: dict[str, list[float]] = {arm.name: [] for arm in arms}
     for arm in arms * 3:
         arm.run()
@@ -139,6 +162,11 @@ def _interleaved(arms: list[Arm], rounds: int) -> dict[str, list[float]]:
         for arm in turn if r < rounds // 2 else reversed(turn):
             times[arm.name].append(_timed(arm, flush))
     return times
+
+
+def _flushed() -> torch.Tensor:
+    """What evicts all else from L2 when it is filled."""
+    return torch.empty(256 << 20, dtype=torch.uint8, device=DEVICE)
 
 
 def _timed(arm: Arm, flush: torch.Tensor) -> float:
@@ -152,8 +180,11 @@ def _timed(arm: Arm, flush: torch.Tensor) -> float:
     return start.elapsed_time(end) * 1e3
 
 
-def _options(argv: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gemm", description=__doc__)
+def parsed(
+    argv: list[str] | None, name: str, description: str | None, shapes: tuple[Shape, ...]
+) -> argparse.Namespace:
+    """The options of a benchmark; `shapes`: if none are named."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=description)
     parser.add_argument(
         "--shape", dest="shapes", action="append", type=_shape, help="MxNxK, may be repeated"
     )
@@ -161,11 +192,11 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--csv", type=Path, help="where to write the rows")
     parser.add_argument("--commit", default=_commit(), help="recorded in the rows")
     options = parser.parse_args(argv)
-    options.shapes = options.shapes or list(SHAPES)
+    options.shapes = options.shapes or list(shapes)
     return options
 
 
-def _shape(text: str) -> tuple[int, int, int]:
+def _shape(text: str) -> Shape:
     m, n, k = map(int, text.split("x"))
     return m, n, k
 

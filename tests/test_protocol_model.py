@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from backends.triton_codegen import emit
+from loopir.build import gemm
 from loopir.parser import parse
 from passes.decomposition import Direction, Hybrid, SplitK, StreamK
+from passes.pipeline import parse_pipeline
 from tests.protocol_model import Harm, Phase
 from tests.support import workspace_texts
 from tests.support.documents import page
@@ -297,6 +299,26 @@ _SECOND = "tl.debug_barrier()  # the acquire, then all loads of the block"
 def emitted_steps(name: str, *edits: tuple[str, str]) -> tuple[tuple[Step, ...], ...]:
     program = parse(getattr(workspace_texts, name))
     return steps_of(edited(emit(program).source, *edits), program)
+
+
+PRODUCT = gemm(40, 50, 96, "f16", tile=(16, 16, 16))
+SLICES = ("splits=3", "decomposition=split-k splits=4")
+PASSES = {
+    **{f"stream-k{{{o}}}": (WORKSPACE,) for o in ("units=7", *SLICES)},
+    **{f"stream-k{{merge=fixup {o}}}": FIXUP for o in ("units=7", *SLICES)},
+    **{
+        f"stream-k{{merge=atomic-workspace {o}}}": (ATOMIC_WORKSPACE,) for o in ("units=7", *SLICES)
+    },
+    "stream-k{units=7 direction=backward bounds=ceil permuted=true}": (WORKSPACE,),
+    "mma-expand,stream-k{units=30}": (WORKSPACE,),
+}
+
+
+@pytest.mark.parametrize("pipeline", PASSES)
+def test_what_passes_make_is_emitted_with_the_steps_of_the_model(pipeline: str):
+    for base in (PRODUCT, gemm(40, 50, 96, "f16", "bf16", tile=(16, 16, 16))):
+        program = parse_pipeline(pipeline).run(base)
+        assert steps_of(emit(program).source, program) == PASSES[pipeline]
 
 
 @pytest.mark.parametrize("name", EMITTED)

@@ -16,20 +16,23 @@ from loopir.types import Direction
 from loopir.verifier import verify
 from passes.base import Refused
 from passes.pipeline import parse_pipeline
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from tests.support.interp import same_bits
 from tests.support.zoo import CASES, ZOO, Arrays, Case
 
 UNITS = (1, 2, 5, 7, 64)
+MERGES = (Merge.ATOMIC, Merge.WORKSPACE, Merge.FIXUP, Merge.ATOMIC_WORKSPACE)
 
 each = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 each_accepted = pytest.mark.parametrize(
-    "case", [c for c in CASES if not c.refused], ids=lambda c: c.name
+    ("case", "merge"),
+    [(case, merge) for merge in MERGES for case in CASES if not case.refused(merge)],
+    ids=lambda x: str(getattr(x, "name", x)).lower(),
 )
 
 
-def stream_k(case: Case, units: int) -> StreamKPass:
-    return StreamKPass(merge="atomic", units=units, launch_constants=bool(case.sizes))
+def stream_k(case: Case, units: int, merge: Merge) -> StreamKPass:
+    return StreamKPass(merge=merge, units=units, launch_constants=bool(case.sizes))
 
 
 def test_every_program_has_a_case_and_says_what_it_is():
@@ -83,22 +86,28 @@ def test_control_oracle_tells_one_wrong_element(case: Case):
 
 
 @each
-def test_stream_k_applies_or_names_just_these_codes(case: Case):
-    verdict = stream_k(case, 5).can_be_applied(case.program)
+@pytest.mark.parametrize("merge", MERGES, ids=lambda m: m.value)
+def test_stream_k_applies_or_names_just_these_codes(case: Case, merge: Merge):
+    verdict = stream_k(case, 5, merge).can_be_applied(case.program)
     reasons = verdict.reasons if isinstance(verdict, Refused) else ()
-    assert {reason.code for reason in reasons} == case.refused
-    assert bool(verdict) is not bool(case.refused)
+    assert {reason.code for reason in reasons} == case.refused(merge)
+    assert bool(verdict) is not bool(case.refused(merge))
+
+
+def test_slots_take_almost_all():
+    assert [c.name for c in CASES if c.by_slots] == ["scattered_rows"]
+    assert len([c for c in CASES if c.by_atomic]) == 8
 
 
 @each_accepted
-@pytest.mark.parametrize("units", UNITS)
-def test_stream_k_changes_no_bit_of_any_result(case: Case, units: int):
-    after = parse_pipeline(str(stream_k(case, units))).run(case.program)
-    assert "persistent" in to_text(after)
+def test_stream_k_changes_no_bit_of_any_result(case: Case, merge: Merge):
     before = computed(case, case.program, 3)
-    for schedule in range(3):
-        found = computed(case, after, 3, schedule)
-        assert all(same_bits(before[name], found[name]) for name in before)
+    for units in UNITS if merge in MERGES[:2] else UNITS[2:4]:
+        after = parse_pipeline(str(stream_k(case, units, merge))).run(case.program)
+        assert "persistent" in to_text(after)
+        for schedule in range(2):
+            found = computed(case, after, 3, schedule)
+            assert all(same_bits(before[name], found[name]) for name in before)
 
 
 # --- the backend
@@ -142,9 +151,9 @@ def test_emitted_kernel_equals_the_reference(case: Case):
 
 
 @each_accepted
-@pytest.mark.parametrize("units", [3, 7])
-def test_emitted_stream_k_kernel_equals_the_reference(case: Case, units: int):
-    check_backend(case, stream_k(case, units).apply(case.program), "interpret")
+def test_emitted_stream_k_kernel_equals_the_reference(case: Case, merge: Merge):
+    for units in (3, 7) if merge in MERGES[:2] else (7,):
+        check_backend(case, stream_k(case, units, merge).apply(case.program), "interpret")
 
 
 @each
@@ -152,9 +161,10 @@ def test_program_compiles_for_hopper(case: Case):
     assert compile(case.program, "cuda:90").binary[:4] == b"\x7fELF"
 
 
-@each_accepted
+@pytest.mark.parametrize("case", [c for c in CASES if not c.by_slots], ids=lambda c: c.name)
 def test_stream_k_compiles_for_hopper(case: Case):
-    assert compile(stream_k(case, 7).apply(case.program), "cuda:90").binary[:4] == b"\x7fELF"
+    program = stream_k(case, 7, Merge.WORKSPACE).apply(case.program)
+    assert compile(program, "cuda:90").binary[:4] == b"\x7fELF"
 
 
 @pytest.mark.gpu
@@ -166,5 +176,5 @@ def test_kernel_on_a_gpu_equals_the_reference(case: Case):
 @pytest.mark.gpu
 @each_accepted
 @pytest.mark.parametrize("units", [5, 64])
-def test_stream_k_kernel_on_a_gpu_equals_the_reference(case: Case, units: int):
-    check_backend(case, stream_k(case, units).apply(case.program), "jit")
+def test_stream_k_kernel_on_a_gpu_equals_the_reference(case: Case, merge: Merge, units: int):
+    check_backend(case, stream_k(case, units, merge).apply(case.program), "jit")

@@ -20,7 +20,7 @@ from loopir.interp.work import work
 from loopir.nodes import ElementRead, Grid1D, Kernel, Let, Param, Program
 from loopir.symbols import names_of, try_evaluate
 from loopir.types import Direction, DType
-from loopir.walk import walk_program
+from loopir.walk import is_parallel_loop, walk_program
 from passes.opt_run import MOST_ELEMENTS, RunError, output_params
 from passes.opt_sizes import UsageError, open_sizes, picked, require
 from passes.pipeline import PassPipeline
@@ -48,12 +48,15 @@ class Trial:
         that is too much to do. A report; whether all outputs agree as they must: equal where inputs
         are integers, else apart by rounding.
 
-        UsageError: a size is missing. LoopIRError: a pass refuses, the backend, or the interpreter.
+        An untiled nest is interpreted, and compiled only as the passes leave it. UsageError: a size
+        is missing. LoopIRError: a pass refuses, the backend, or the interpreter.
         """
         changed = pipeline.run(program)
         self._check_units(changed)
         report = Report(program, self.integer)
         versions = {BEFORE: program, AFTER: changed} if pipeline.passes else {PROGRAM: program}
+        if pipeline.passes and _is_untiled(program):  # the backend takes it after the passes only
+            del versions[BEFORE]
         for title, version in versions.items():
             report.add(title, *self._outputs(version))
         self._interpret(program, report)
@@ -176,3 +179,8 @@ def _array(tensor: Any, dtype: DType) -> np.ndarray:
 
     held = torch.from_numpy(np.empty(0, STORAGE[dtype])).dtype
     return tensor.cpu().to(held).numpy()
+
+
+def _is_untiled(program: Program) -> bool:
+    """Whether a kernel has parallel loops where the backend needs a grid."""
+    return any(is_parallel_loop(stmt) for kernel in program.kernels for stmt in kernel.body)

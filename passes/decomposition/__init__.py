@@ -2,6 +2,7 @@
 makespans. Knows no IR beyond index expressions."""
 
 from passes.decomposition.bounds import Bounds, symbolic_owner, symbolic_range
+from passes.decomposition.choose import Candidate, Choice, choose
 from passes.decomposition.closed_form import (
     ClosedForm,
     Direction,
@@ -10,9 +11,11 @@ from passes.decomposition.closed_form import (
     StreamKForm,
     WholeTilesForm,
 )
+from passes.decomposition.cost import UNIT_COST_MODEL, CostModel, Prediction, predict
 from passes.decomposition.cover import check_exact_cover
 from passes.decomposition.data_parallel import DataParallel
 from passes.decomposition.figures import ScheduleSummary, summary
+from passes.decomposition.guide_rule import GuideAdvice, guide_rule
 from passes.decomposition.hybrid import Hybrid, HybridKind
 from passes.decomposition.permuted import Permuted
 from passes.decomposition.quantization import Waves, waves
@@ -23,16 +26,22 @@ from passes.decomposition.stream_k import StreamK
 from passes.decomposition.timeline import Event, EventKind, Timeline, UnitCost
 
 __all__ = [
+    "UNIT_COST_MODEL",
     "Bounds",
+    "Candidate",
+    "Choice",
     "ClosedForm",
+    "CostModel",
     "DataParallel",
     "Direction",
     "Event",
     "EventKind",
     "Fold",
+    "GuideAdvice",
     "Hybrid",
     "HybridKind",
     "Permuted",
+    "Prediction",
     "Schedule",
     "ScheduleSummary",
     "Segment",
@@ -46,6 +55,9 @@ __all__ = [
     "Waves",
     "WholeTilesForm",
     "check_exact_cover",
+    "choose",
+    "guide_rule",
+    "predict",
     "simulate",
     "summary",
     "symbolic_owner",

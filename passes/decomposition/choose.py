@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from passes.decomposition.arithmetic import ceildiv, check_size
-from passes.decomposition.cost import CostModel, Prediction, Term, predict
+from passes.decomposition.cost import UNIT_COST_MODEL, CostModel, Prediction, Term, predict
 from passes.decomposition.cutlass.checks import check_problem
 from passes.decomposition.cutlass.plan import CutlassPlan
 from passes.decomposition.cutlass.rule import cutlass_rule
@@ -86,7 +86,7 @@ def choose(
     batch: int = 1,
     *,
     sms: int,
-    cost: CostModel,
+    cost: CostModel = UNIT_COST_MODEL,
     tile: tuple[int, int, int] = (128, 128, 64),
     blocks_per_sm: int = 1,
 ) -> Choice:

@@ -66,6 +66,21 @@ def carried(nest: Nest) -> Iterator[tuple[Path, str]]:
     return ((path, name) for path, name in found if name not in nest.accumulators)
 
 
+def carried_by_waves(nest: Nest) -> Iterator[tuple[Path, str]]:
+    """Tiles, scalars and buffers that one turn of a wave loop around the Reduce leaves in or behind
+    its panels, and a later turn uses in or before its own; accumulators in the panels apart."""
+    found = {
+        (source, edge["object"]): None
+        for source, target, edge in _edges(nest)
+        if edge["kind"] is Kind.RAW
+        and _crosses_waves(nest, edge)
+        and not _is_after(nest, target)
+        and not (edge["object"] in nest.accumulators and _is_inside(nest, target))
+        and (_is_after(nest, source) or _is_inside(nest, source))
+    }
+    return iter(found)
+
+
 def epilogue(nest: Nest) -> Iterator[Path]:
     """The statements outside the Reduce, in text order, that take part in what a writeback stores
     or read accumulators: computation, conditions, loops other than waves; and loads of what the
@@ -144,6 +159,14 @@ def _is_inside(nest: Nest, path: Path) -> bool:
 
 def _is_after(nest: Nest, path: Path) -> bool:
     return any(path == p for p, _ in nest.after)
+
+
+def _crosses_waves(nest: Nest, edge: dict[str, Any]) -> bool:
+    """Whether a loop between the grid and the Reduce carries the dependence."""
+    carrier, around = edge["carried_by"], nest.reduce_path[2:]
+    if carrier is None or around[: len(carrier)] != carrier:
+        return False
+    return len(nest.body_path[2:]) < len(carrier) < len(around)
 
 
 def _crosses_panels(nest: Nest, edge: dict[str, Any]) -> bool:

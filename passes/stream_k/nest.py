@@ -102,7 +102,7 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
             _sk01(
                 root_path if root else ("kernels", 0),
                 "no grid roots the kernel",
-                "start from a tiled grid",
+                "start from a tiled grid: tile,offload,local-storage make one of a nest",
             ),
         )
     grids = tuple(grid_band(root, root_path))

@@ -10,9 +10,9 @@ from passes.decomposition import Bounds, Direction, HybridKind, SlotOrder
 class Merge(Enum):
     """How the partial tiles of a split output tile meet.
 
-    WORKSPACE: slots and a counter, the last unit to arrive folds them in k order.
+    WORKSPACE: slots and a counter, the last unit to arrive folds them in k order; what AUTO is.
     FIXUP: slots, folded by a second kernel. ATOMIC_WORKSPACE: atomic adds into one zeroed slot, the
-    last unit takes it. ATOMIC: atomic adds into the zeroed output; what AUTO is.
+    last unit takes it. ATOMIC: atomic adds into the zeroed output.
     """
 
     AUTO = "auto"
@@ -23,8 +23,12 @@ class Merge(Enum):
 
 
 class Decomposition(Enum):
-    """Which schedule of `passes.decomposition` the units follow; the value is the text form."""
+    """Which schedule of `passes.decomposition` the units follow; the value is the text form.
 
+    AUTO is STREAM_K, or, for accumulators in MMA fragments, the equal slices of SPLIT_K.
+    """
+
+    AUTO = "auto"
     STREAM_K = "stream-k"
     SPLIT_K = "split-k"
     HYBRID = "hybrid"
@@ -78,7 +82,7 @@ def splits_tiles(options: Options) -> bool:
 
 def merge_of(options: Options) -> Merge:
     """The merge that the options ask for."""
-    return Merge.ATOMIC if options.merge is Merge.AUTO else options.merge
+    return Merge.WORKSPACE if options.merge is Merge.AUTO else options.merge
 
 
 def adds_atomically(options: Options) -> bool:
@@ -88,7 +92,8 @@ def adds_atomically(options: Options) -> bool:
 
 def is_stream_k(options: Options) -> bool:
     """Whether the units walk equal ranges of all tiles."""
-    return options.decomposition is Decomposition.STREAM_K and options.splits is None
+    kinds = (Decomposition.AUTO, Decomposition.STREAM_K)
+    return options.decomposition in kinds and options.splits is None
 
 
 def conflicts(options: Options) -> Iterator[str]:

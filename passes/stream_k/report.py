@@ -92,7 +92,7 @@ def _open_rows(plan: Plan) -> Rows:
 
 def _merge_rows(plan: Plan) -> Rows:
     parts_at_most = None if plan.schedule is None else most_contributors(plan.schedule)
-    if not splits_tiles(plan.options) or parts_at_most == 1:
+    if not splits_tiles(plan.options) or plan.splits_no_tile:
         return (
             ("merge", "none: no tile is split"),
             ("workspace", "0 bytes"),

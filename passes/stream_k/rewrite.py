@@ -43,6 +43,14 @@ class Plan:
     options: Options
     schedule: Schedule | None
 
+    @property
+    def splits_no_tile(self) -> bool:
+        """Whether that is known."""
+        if self.schedule is not None:
+            return not self.schedule.split_tiles()
+        tiles, panels = tile_count(self.nest.axes), panel_count(self.nest)
+        return self.nest.constant(tiles) == 0 or self.nest.constant(panels) == 1
+
 
 def persistent(program: Program, plan: Plan) -> Program:
     """`program` with its only kernel in persistent form, and what its merge adds."""
@@ -72,7 +80,7 @@ def _meeting(plan: Plan, space: Space, names: Names, taken: frozenset[str]) -> M
     """How parts of tiles meet; None where no tile is split."""
     is_known = plan.schedule is not None
     forms = [form for form in space.forms if not isinstance(form, WholeTilesForm)]
-    if not forms or (plan.schedule is not None and not plan.schedule.split_tiles()):
+    if not forms or plan.splits_no_tile:
         return None
     nest, backs = plan.nest, plan.writebacks
     return meeting(plan.options, nest, backs, names, forms[0], taken, is_known)
@@ -126,7 +134,7 @@ def _segment(
     axes = decode(plan.nest.axes, plan.nest.order, segment.tile, taken)
     if met is None:
         return *axes, *whole_tile(plan.nest, segment)
-    return *axes, *met.segment(segment, used)
+    return *axes, *met.segment(segment, {*used, *(n for s in axes for n in names_made(s))})
 
 
 def _taken(program: Program, kernel: Kernel) -> frozenset[str]:

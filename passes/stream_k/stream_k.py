@@ -44,7 +44,7 @@ Not handled: several kernels, ragged panel counts; atomic also: epilogues, opera
 Source: Osama et al., "Stream-K", PPoPP 2023, sections 4 and 5.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopir.nodes import Program
@@ -54,6 +54,7 @@ from passes.options import option
 from passes.stream_k.atomics import ATOMIC_ADD
 from passes.stream_k.criteria import CRITERIA, is_asked
 from passes.stream_k.dataflow import panel_count, writebacks
+from passes.stream_k.fragments import splits_of_fragments
 from passes.stream_k.nest import Nest, find_nest, tile_count
 from passes.stream_k.options import Decomposition, Merge, Part, conflicts
 from passes.stream_k.planning import schedule_of
@@ -70,9 +71,9 @@ class StreamKPass(Pass):
 
     name: ClassVar[str] = "stream-k"
 
-    merge: Merge = option(Merge.AUTO, "how the parts of a split tile meet; auto is atomic")
+    merge: Merge = option(Merge.AUTO, "how the parts of a split tile meet; auto is workspace")
     decomposition: Decomposition = option(
-        Decomposition.STREAM_K, "the schedule: equal ranges, equal slices of tiles, or whole tiles"
+        Decomposition.AUTO, "the schedule: equal ranges, equal slices of tiles, or whole tiles"
     )
     units: int | None = option(
         None, "persistent blocks; if not said, the launcher picks blocks per SM * SMs"
@@ -108,8 +109,10 @@ class StreamKPass(Pass):
         nest = find_nest(program)
         if isinstance(nest, tuple):
             return nest
-        asked = (c for c in CRITERIA if is_asked(c, self))
-        return tuple(r for criterion in asked for r in criterion(nest, self)) or self._plan(nest)
+        options = self._effective(nest)
+        asked = (c for c in CRITERIA if is_asked(c, options))
+        reasons = tuple(r for criterion in asked for r in criterion(nest, options))
+        return reasons or options._plan(nest)
 
     def rewrite(self, program: Program, plan: Plan) -> Program:
         return persistent(program, plan)
@@ -117,6 +120,11 @@ class StreamKPass(Pass):
     def report(self, plan: Plan) -> Rows:
         """Rows for `--explain`: the schedule, and what its merge needs and promises."""
         return plan_rows(plan)
+
+    def _effective(self, nest: Nest) -> "StreamKPass":
+        """The options with a number of splits, where fragments ask for equal slices."""
+        splits = splits_of_fragments(self, nest)
+        return self if splits is None else replace(self, splits=splits, units=None, min_panels=1)
 
     def _plan(self, nest: Nest) -> Plan:
         tiles, panels = nest.constant(tile_count(nest.axes)), nest.constant(panel_count(nest))

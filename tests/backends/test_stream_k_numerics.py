@@ -1,8 +1,9 @@
-"""Stream-K kernels in the interpreter: bit for bit the data-parallel result on integer-valued data,
-within the fp64 bound on real data. Few, large tiles, since the interpreter pays per operation."""
+"""Stream-K kernels in the interpreter, with every merge: bit for bit the data-parallel result on
+integer-valued data, within the fp64 bound on real data. Few, large tiles, since the interpreter
+pays per operation."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -29,18 +30,20 @@ class Case:
     layouts: tuple[str, str] = ("row", "row")
     options: str = "units=5"
     order: str = "along_n"
+    merge: str = "atomic"
 
     def __str__(self) -> str:
         tile = "x".join(map(str, self.tile))
         layouts = "-".join(self.layouts)
         return (
             f"{self.m}x{self.n}x{self.k}-{self.dtype}-{tile}-{layouts}-{self.options}-{self.order}"
+            f"-{self.merge}"
         )
 
     @property
     def pipeline(self) -> str:
         order = f"tile-order{{{self.order}}}"
-        return f"{order},stream-k{{merge=atomic {self.options}}}"
+        return f"{order},stream-k{{merge={self.merge} {self.options}}}"
 
     def program(self, pipeline: str):
         program = gemm(self.m, self.n, self.k, self.dtype, None, self.tile, *self.layouts)
@@ -53,6 +56,7 @@ class Case:
         return laid_out(a, dims[self.layouts[0]]), laid_out(b, dims[self.layouts[1]])
 
 
+MERGES = ("workspace", "fixup", "atomic-workspace", "atomic")
 LAYOUTS = list(itertools.product(("row", "col"), repeat=2))
 SIZES = [
     Case(1, 1, 1),
@@ -84,6 +88,15 @@ CASES = [
     Case(options="splits=4"),
     *(Case(options=f"decomposition={options}") for options in DECOMPOSITIONS),
     *SIZES,
+    *(Case(options=f"units={units}", merge=merge) for units in (3, 40) for merge in MERGES[:3]),
+    *(Case(options="splits=4", merge=merge) for merge in MERGES[:3]),
+    *(replace(case, merge=MERGES[i % 3]) for i, case in enumerate(SIZES)),
+    *(
+        Case(options=f"decomposition={options}", merge=merge)
+        for options in DECOMPOSITIONS
+        if "data-parallel" not in options
+        for merge in MERGES[:3]
+    ),
 ]
 
 
@@ -151,10 +164,16 @@ def test_empty_dimensions_give_zeros_or_nothing(m: int, n: int, k: int, pipeline
 SHAPES = [(96, 80, 200), (1, 130, 64), (0, 5, 7), (3, 4, 0), (64, 64, 640)]
 
 
-@pytest.mark.parametrize("bounds", ["floor", "ceil", "big-units"])
-def test_one_kernel_of_open_sizes_serves_every_shape_and_unit_count(bounds: str):
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("bounds=floor", "bounds=ceil merge=fixup", "bounds=big-units merge=atomic-workspace"),
+        *("bounds=floor merge=fixup direction=backward", "bounds=ceil merge=atomic"),
+    ],
+)
+def test_one_kernel_of_open_sizes_serves_every_shape_and_unit_count(options: str):
     open_sizes = gemm(None, None, None, "f16", tile=(64, 64, 64), b_layout="col")
-    pipeline = parse_pipeline(f"stream-k{{launch-constants=true bounds={bounds}}}")
+    pipeline = parse_pipeline(f"stream-k{{launch-constants=true {options}}}")
     kernel = compile(pipeline.run(open_sizes), "interpret")
     for (m, n, k), units in itertools.product(SHAPES, (1, 6, 50)):
         a = integers((m, k), torch.float16, 3)
@@ -168,10 +187,12 @@ def test_one_kernel_of_open_sizes_serves_every_shape_and_unit_count(bounds: str)
     "options",
     [
         "decomposition=split-k splits=3",
-        "decomposition=split-k splits=2 slot-order=split-slowest",
+        "decomposition=split-k splits=2 slot-order=split-slowest merge=fixup",
+        "decomposition=split-k splits=17 merge=atomic-workspace",
         "decomposition=data-parallel units=3",
         "decomposition=data-parallel",
         "units=4 min-panels=2 direction=backward",
+        "units=4 min-panels=2 merge=fixup",
     ],
 )
 def test_open_sizes_are_decomposed_by_the_launch(options: str):

@@ -15,6 +15,7 @@ from passes.cli import DONE, REFUSED
 from passes.opt_compare import ROUNDING
 from passes.pipeline import parse_pipeline
 from tests.support import kernels
+from tests.support.nests import GEMM_NEST
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
 SPLIT = ["-p", "stream-k{units=5}"]
@@ -52,6 +53,16 @@ def test_a_program_is_compared_with_the_reference_interpreter(run):
     assert [title for title, _ in checksums] == ["program", "reference"]
     assert len({digits for _, digits in checksums}) == 1
     assert lines[-1] == "the outputs agree"
+
+
+@pytest.mark.parametrize("merge", ["atomic", "workspace"])
+def test_an_untiled_nest_is_interpreted_and_compiled_as_the_passes_leave_it(merge, run):
+    road = f"tile{{m=16 n=16 k=16}},offload,local-storage,stream-k{{merge={merge} units=3}}"
+    code, lines = run("-p", road, "--integer", text=GEMM_NEST.replace("K = 7", "K = 40"))
+    assert (code, comparisons(lines)) == (DONE, ["C, after against reference: equal"])
+    code, lines = run(text=GEMM_NEST)
+    assert code == REFUSED
+    assert any("run `offload` first" in line for line in lines)
 
 
 def test_a_program_and_what_passes_make_of_it_are_compared_with_the_reference(run):

@@ -85,3 +85,14 @@ def test_helper_lets_avoid_names_that_are_taken():
 def test_a_fresh_name_is_the_wanted_one_if_it_can_be():
     assert fresh_name("x", ()) == "x"
     assert fresh_name("x", {"x", "x_1", "x_3"}) == "x_2"
+
+
+@pytest.mark.parametrize("length", [1, 119, 120, 121, 127, 128])
+def test_a_fresh_name_is_new_and_no_longer_than_a_name_may_be(length: int):
+    name, taken = "k" * length, set[str]()
+    for _ in range(12):
+        fresh = fresh_name(name, taken)
+        assert fresh not in taken
+        assert len(fresh) <= 128
+        taken.add(fresh)
+    assert len(fresh_name(name + "_part", taken)) <= 128

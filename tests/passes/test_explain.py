@@ -19,6 +19,7 @@ from passes.stream_k import StreamKPass
 from passes.stream_k.report import plan_timeline, schedule_rows
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
+SAME = "the same in every run"
 WAVE = gemm(1536, 1536, 4096)
 
 
@@ -75,22 +76,23 @@ def test_explain_of_a_refused_pass_is_the_verdicts():
 
 
 @pytest.mark.parametrize(
-    ("options", "bits"),
+    ("options", "merge", "workspace", "bits"),
     [
-        ({"units": 132}, "the same in every run: no tile has three contributors"),
-        (
-            {"units": 1000},
-            "by the order of arrival where a tile has three contributors or more",
-        ),
-        ({"decomposition": "data-parallel"}, "the same in every run"),
+        ({"units": 132}, "workspace", "17,170,956 bytes", f"{SAME}: parts are added in k order"),
+        ({"units": 132, "merge": "fixup"}, "fixup", "17,170,432 bytes", f"{SAME}: parts are"),
+        ({"units": 132, "merge": "atomic-workspace"}, "atomic-w", "8,585,740 bytes", f"{SAME}: no"),
+        ({"units": 132, "merge": "atomic"}, "atomic", "0 bytes", f"{SAME}: no tile has three"),
+        ({"units": 1000, "merge": "atomic"}, "atomic", "0 bytes", "by the order of arrival where"),
+        ({"units": 144}, "none", "0 bytes", SAME),
+        ({"decomposition": "data-parallel"}, "none", "0 bytes", SAME),
     ],
 )
-def test_a_plan_tells_its_merge_workspace_and_determinism(options, bits):
+def test_a_plan_tells_its_merge_workspace_and_determinism(options, merge, workspace, bits):
     p = StreamKPass(**options)
     found = dict(p.report(p.can_be_applied(WAVE).plan))  # pyright: ignore
-    assert found["determinism"] == bits
-    assert found["workspace"] == "0 bytes"
-    assert found["merge"].startswith("none" if "decomposition" in options else "atomic")
+    assert found["determinism"].startswith(bits)
+    assert found["workspace"] == workspace
+    assert found["merge"].startswith(merge)
 
 
 def test_units_that_would_be_empty_are_told():
@@ -177,7 +179,7 @@ def test_times_follow_the_costs_that_are_given():
 
 
 def test_a_program_that_stream_k_refuses_is_compared_and_its_codes_are_named():
-    text = explain(parse(MAX_ROWS))
+    text = explain(parse(edited(MAX_ROWS, ("top: max", "top: argmax"))))
     assert rows(text)["stream-k"] == "refuses: SK03; `loopir-opt -p stream-k` says why"
     assert rows(text)["output"] == "3 x 1 x 1 = 3 tiles of 32 x 1, 7 panels each"
 
@@ -226,8 +228,19 @@ def test_units_that_are_asked_for_have_a_place_each():
     timeline = timeline_of(StreamKPass(units=66))
     assert timeline is not None
     assert (timeline.places, len(timeline.events)) == (66, 66)
-    kinds = {e.kind.value for unit in timeline.events for e in unit}
-    assert kinds == {"compute", "store", "epilogue"}
+
+
+@pytest.mark.parametrize(
+    ("merge", "kinds"),
+    [
+        ("atomic", {"compute", "store", "epilogue"}),
+        ("workspace", {"compute", "store", "load", "epilogue"}),
+    ],
+)
+def test_a_timeline_shows_what_the_merge_does(merge, kinds):
+    timeline = timeline_of(StreamKPass(units=66, merge=merge))
+    assert timeline is not None
+    assert {e.kind.value for unit in timeline.events for e in unit} == kinds
 
 
 def test_units_that_nobody_asked_for_share_the_sms():

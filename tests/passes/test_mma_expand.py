@@ -250,6 +250,20 @@ def test_mma_expand_after_atomic_stream_k_is_refused_by_mma_expand():
         parse_pipeline("stream-k{merge=atomic units=5},mma-expand").run(parse(GEMM))
 
 
+@pytest.mark.parametrize("merge", ["workspace", "fixup"])
+def test_slots_take_fragments_that_are_made_before_or_after(merge: str):
+    """Made after, only the accumulator of the product is one; both have the bits of the base."""
+    tile = f"stream-k{{merge={merge} units=11}}"
+    arrays = random_inputs(parse(GEMM), 5)
+    run(parse(GEMM), arrays)
+    for pipeline, fragments in ((f"mma-expand,{tile}", 2), (f"{tile},mma-expand", 1)):
+        after = parse_pipeline(pipeline).run(parse(GEMM))
+        assert to_text(after).count("fragment") == fragments
+        again = random_inputs(parse(GEMM), 5)
+        run(after, again, seed=1)
+        assert same_bits(arrays["C"], again["C"])
+
+
 def test_tile_order_goes_with_mma_expand_either_way():
     first = parse_pipeline("tile-order{group=2},mma-expand").run(parse(GEMM))
     assert first == parse_pipeline("mma-expand,tile-order{group=2}").run(parse(GEMM))

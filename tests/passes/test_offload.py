@@ -258,7 +258,7 @@ def outcome(parallel: Program, reference: Program, case: LegalCase) -> str:
 
 @pytest.fixture
 def count(request: pytest.FixtureRequest) -> int:
-    return 2000 if request.config.getoption("--long") else 60
+    return 2000 if request.config.getoption("--long") else 25
 
 
 @pytest.mark.timeout(600)

@@ -14,7 +14,7 @@ SECOND = edited(GEMM, ("@gemm", "@second"))
 OPEN = edited(GEMM, ("M = 96, ", ""))
 PASS = "stream-k{units=5}"
 TITLE = f"@gemm, {PASS}"
-DRAWN = simulate(StreamK(9, 7, 5), fold=Fold.ATOMIC)
+DRAWN = simulate(StreamK(9, 7, 5), fold=Fold.LAST_ARRIVER)
 
 
 def comments(out: str) -> list[str]:
@@ -74,7 +74,8 @@ def test_places_are_sms_where_the_pass_is_not_told_its_units(tool):
 
 def test_a_refused_program_writes_nothing(tool, tmp_path):
     file = tmp_path / "out.svg"
-    result = tool("-", "-p", PASS, f"--timeline={file}", stdin=MAX_ROWS)
+    refused = "stream-k{merge=atomic units=5}"
+    result = tool("-", "-p", refused, f"--timeline={file}", stdin=MAX_ROWS)
     assert (result.code, result.out) == (1, "")
     assert list(tmp_path.iterdir()) == []
 

@@ -78,7 +78,7 @@ def test_deps_print_a_graph_of_each_kernel_in_place_of_the_program(tool):
 
 
 def test_deps_are_those_of_the_result(tool):
-    text = tool("-", "-p", "stream-k{units=5}", "--deps", "dot").out
+    text = tool("-", "-p", "stream-k{merge=atomic units=5}", "--deps", "dot").out
     assert '-> s21 [label="raw C (carried by grid1d (unit))", style=solid];' in text
 
 
@@ -130,13 +130,14 @@ def test_time_passes_has_a_line_a_pass(tool):
 
 
 def test_explain_adds_the_figures_as_comments(tool):
-    result = tool("-", "-p", "tile-order{group=4},stream-k{units=5}", "--explain")
+    stream_k = "stream-k{merge=atomic units=5}"
+    result = tool("-", "-p", f"tile-order{{group=4}},{stream_k}", "--explain")
     assert result.code == 0
     comments = [line for line in result.out.splitlines() if line.startswith("#")]
     assert comments[1:4] == [
         "# tile-order{group=4}",
         "#   tile order  grouped(4)",
-        "# stream-k{units=5}",
+        f"# {stream_k}",
     ]
     figures = "\n".join(comments)
     for label in ("tiles", "waves", "last wave", "utilisation", "units", "panels a unit"):

@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -26,8 +27,9 @@ from loopir.symbols import to_expr
 from loopir.verifier import verify
 from loopir.walk import walk_program
 from passes.base import Pass
+from passes.decomposition import Bounds
 from passes.mma_expand import MmaExpandPass
-from passes.stream_k import walk
+from passes.stream_k import Merge, StreamKPass, walk
 from tests.support.differential import (
     difference,
     inputs,
@@ -41,7 +43,7 @@ from tests.support.shrinking import MOST_ATTEMPTS, shrunk
 
 ROOT = Path(__file__).parents[2]
 #: accepted cases of one test, and how many tests there are
-CHUNK, CHUNKS, LONG_CHUNKS = 50, 12, 400
+CHUNK, CHUNKS, LONG_CHUNKS = 50, 8, 400
 SEEDS_PER_CHUNK = 1000
 LEAST_ACCEPTED = 0.3
 
@@ -117,9 +119,33 @@ def test_mma_expand_keeps_every_bit_of_a_random_program():
     assert sum(expanded) > 25
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("merge", [Merge.AUTO, Merge.FIXUP], ids=lambda m: m.value)
+def test_slots_keep_every_bit_of_random_fragments(merge: Merge):
+    """Of whole tiles and of wave loops, by slices as the pass picks them, and by ranges."""
+    split = 0
+    for seed in range(100):
+        case, rng = legal_case(seed, (16, 32), 2), Random(seed)
+        made = StreamKPass(
+            merge=merge,
+            units=rng.randint(2, 12),
+            bounds=rng.choice(list(Bounds)),
+            launch_constants=bool(case.sizes),
+        )
+        split += check(case, (MmaExpandPass(), made))
+    assert split > 20
+
+
+def test_random_programs_reach_every_merge():
+    chosen = [(c, random_stream_k(Random(c.seed), c)) for c in map(legal_case, range(120))]
+    merges = Counter(made.merge for c, made in chosen if made.can_be_applied(c.program))
+    assert len(merges) == len(Merge)
+    assert min(merges.values()) > 5
+
+
 @pytest.mark.timeout(600)
 def test_random_programs_verify_run_and_read_back(request: pytest.FixtureRequest):
-    for seed in range(10_000 if request.config.getoption("--long") else 300):
+    for seed in range(10_000 if request.config.getoption("--long") else 150):
         case = legal_case(seed)
         verify(case.program)
         assert parse(to_text(case.program)) == case.program, f"seed {seed}"

@@ -8,6 +8,7 @@ value), or it has the same results after the pass, under several schedules.
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -20,7 +21,7 @@ from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.verifier import verify, violations
 from passes.base import Pass, Refused
-from passes.stream_k import Decomposition, StreamKPass
+from passes.stream_k import Decomposition, Merge, StreamKPass
 from passes.stream_k.criteria import CRITERIA, accumulators, output, sizes
 from passes.tile_order import TileOrderPass
 from tests.support.differential import difference, random_stream_k, reproducer
@@ -189,11 +190,44 @@ BITES = {
     output.injective_writeback: "a_writeback_in_waves",
     output.no_side_effects: "a_store_before",
 }
+#: those that other merges than atomic need as much
+SLOTS_NEED = {
+    accumulators.nothing_carried: "last_panels_tile",
+    accumulators.starts_at_identity: "starts_elsewhere",
+    accumulators.nothing_left_to_waves: "left_to_the_next_wave",
+    sizes.constant_panels: "panels_by_tile",
+    output.no_side_effects: "a_store_before",
+}
 
 
 @pytest.mark.parametrize(("criterion", "name"), BITES.items(), ids=BITES.values())
 def test_without_its_criterion_a_change_is_miscompiled(monkeypatch, criterion, name: str):
-    programs = list(changed_programs(name, 3 * CASES))
+    check_bites(monkeypatch, criterion, list(of_merge(Merge.ATOMIC, name)))
+
+
+@pytest.mark.parametrize("merge", [Merge.WORKSPACE, Merge.FIXUP], ids=lambda m: m.value)
+@pytest.mark.parametrize(("criterion", "name"), SLOTS_NEED.items(), ids=SLOTS_NEED.values())
+def test_without_its_criterion_a_change_is_miscompiled_in_slots(
+    monkeypatch, criterion, name: str, merge: Merge
+):
+    check_bites(monkeypatch, criterion, list(of_merge(merge, name)))
+
+
+def of_merge(merge: Merge, name: str) -> Iterator[tuple[Program, Case, StreamKPass]]:
+    """Programs with the change of that name, which that merge accepted before."""
+    found = 0
+    for case, made in accepted_cases():
+        made = replace(made, merge=merge, deterministic=False)
+        program = mutated(Random(case.seed), case.program, name)
+        if program in (None, case.program) or not made.can_be_applied(case.program):
+            continue
+        yield program, case, made  # pyright: ignore[reportReturnType]
+        found += 1
+        if found == 3 * CASES:
+            return
+
+
+def check_bites(monkeypatch, criterion, programs: list[tuple[Program, Case, StreamKPass]]) -> None:
     assert not any(fault(*asked) for asked in programs)
     kept = tuple(c for c in CRITERIA if c is not criterion)
     assert len(kept) == len(CRITERIA) - 1

@@ -60,7 +60,7 @@ def random_stream_k(rng: Random, case: Case) -> StreamKPass:
     """Options that mostly fit the program."""
     style = rng.choice(STYLES)
     return StreamKPass(
-        merge=rng.choice((Merge.AUTO, Merge.ATOMIC)),
+        merge=rng.choice(list(Merge)),
         **random_schedule(rng, case.panels, style),
         launch_constants=bool(case.sizes) or style == "launch",
         deterministic=rng.random() < 0.02,

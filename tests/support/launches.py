@@ -1,5 +1,7 @@
-"""Launches of emitted kernels on arrays: padded, shifted inputs, guarded outputs."""
+"""Launches of emitted kernels on arrays: padded, shifted inputs, guarded outputs, workspaces that
+hold NaN."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,11 +30,35 @@ def launched(
     """The outputs by name, as the emitted kernel computes them from `arrays`, which stay.
 
     `target`: interpret, or jit on a GPU. `sizes`: of launch symbols. AssertionError: an element
-    around an output was written.
+    around an output was written, or a counter is not zero behind the launch.
     """
     kernel = compile(program, target, **settings)
     assert isinstance(kernel, CompiledKernel)
-    return outputs(kernel, arrays, sizes or {})
+    return poisoned_outputs(kernel, arrays, sizes or {})
+
+
+def poisoned_outputs(
+    kernel: CompiledKernel, arrays: Arrays, sizes: Mapping[str, int], **options: Any
+) -> Arrays:
+    """As `outputs`, with a workspace, where there is one, whose partial tiles are NaN, or -1."""
+    workspace = poisoned_workspace(kernel, {**sizes, **options})
+    if workspace is None:
+        return outputs(kernel, arrays, sizes, **options)
+    found = outputs(kernel, arrays, sizes, workspace=workspace, **options)
+    assert not workspace.memory[: workspace.counter_bytes].any(), "counters are not zero"
+    return found
+
+
+def poisoned_workspace(kernel: CompiledKernel, sizes: Mapping[str, int]) -> Any:
+    """A workspace whose partial tiles are NaN, or -1; None of a program that needs none. `sizes`:
+    those that the launch symbols have, others may be there."""
+    if not kernel.module.program.workspaces:
+        return None
+    asked = inspect.signature(kernel.namespace.new_workspace).parameters
+    told = {name: size for name, size in sizes.items() if name in asked}
+    workspace = kernel.new_workspace(-1 if _device(kernel) == "cpu" else 0, **told)
+    workspace.memory[workspace.counter_bytes :] = 0xFF
+    return workspace
 
 
 def outputs(

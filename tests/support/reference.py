@@ -12,6 +12,7 @@ from loopir.interp.arguments import parameters
 from loopir.nodes import Program
 from loopir.scope import launch_symbols
 from loopir.types import Direction
+from tests.support.launches import poisoned_workspace
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -37,7 +38,9 @@ def outputs_of_both(
     kernel = compile(program, target, **settings)
     assert isinstance(kernel, CompiledKernel)
     measured = {str(size) for p in params for size in p.shape}
-    kernel(*tensors, **{n: v for n, v in sizes.items() if n not in measured})
+    told = {n: v for n, v in sizes.items() if n not in measured}
+    workspace = poisoned_workspace(kernel, sizes)
+    kernel(*tensors, **told, **({} if workspace is None else {"workspace": workspace}))
     run(program, arrays, sizes)
     return [
         (tensor.cpu(), torch.from_numpy(np.ascontiguousarray(arrays[p.name])))

@@ -7,10 +7,12 @@ from tests.support.texts import GEMM, edited
 
 
 class RefusedText(NamedTuple):
-    """`codes`: of stream-k, or of the verifier's rules."""
+    """`codes`: of stream-k, or of the verifier's rules; `in_slots`: of the merges that neither zero
+    nor add, where they are others."""
 
     text: str
     codes: str
+    in_slots: str = ""
 
 
 PREFIX_SCAN = """\
@@ -107,7 +109,7 @@ BY_STREAM_K = {
     "prefix_scan": RefusedText(PREFIX_SCAN, "SK03 SK07 SK13"),
     "argmax": RefusedText(ARGMAX, "SK03"),
     "ragged_panel_counts": RefusedText(RAGGED, "SK05"),
-    "fused_consumer_reads_c": RefusedText(FUSED_CONSUMER, "SK07 SK08 SK13"),
+    "fused_consumer_reads_c": RefusedText(FUSED_CONSUMER, "SK07 SK08 SK13", "SK07"),
     "bias_as_the_start": RefusedText(BIAS_START, "SK12"),
     "output_aliased_with_an_input": RefusedText(ALIASED_OUTPUT, "SK09"),
 }

@@ -33,7 +33,8 @@ kernel @sums(X: f32[T, K], out Y: f32[T])
 
 
 class Part(NamedTuple):
-    """Panels k0 .. k1 of a tile. `is_stored`: whole, else added to what others make."""
+    """Panels k0 .. k1 of a tile. `is_stored`: whole, to the output; else kept or added, as a merge
+    does."""
 
     tile: int
     k0: int
@@ -51,7 +52,8 @@ def sums(tiles: int | None = None, panels: int | None = None) -> Program:
 def traced(
     program: Program, sizes: dict[str, int], order: tuple[int, ...], schedule: Schedule
 ) -> tuple[tuple[Part, ...], ...]:
-    """The parts that each block of a program made of `sums` computes, in its order.
+    """The parts that each block of a program made of `sums` computes, in its order; what is stored
+    without panels, from the parts of others, is no part.
 
     `order`: of a permuted schedule. AssertionError: Y does not hold the sums.
     """
@@ -81,7 +83,8 @@ def _logging(log: dict[int, list[tuple[str, int]]], shape: tuple[int, ...]):
         return load(self, view, name, index)
 
     def stored(self, view, name, region, values):
-        log.setdefault(view.clock.block, []).append(("store", 0))
+        what = "store" if name == "Y" else "add"
+        log.setdefault(view.clock.block, []).append((what, 0))
         return store(self, view, name, region, values)
 
     def added(self, view, op, name, region, values):
@@ -96,6 +99,8 @@ def _parts(log: list[tuple[str, int]], panels: int):
     for what, element in log:
         if what == "load":
             loads.append(element)
+            continue
+        if what == "store" and not loads:
             continue
         assert all(b == a + 1 for a, b in pairwise(loads)), loads
         tile, k0 = divmod(loads[0], panels)

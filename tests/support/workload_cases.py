@@ -163,4 +163,4 @@ REDUCTIONS = (
 )  # fmt: skip
 
 CASES = (*PRODUCTS, *VECTORS, *CONVOLUTIONS, *CONTRACTIONS, *REDUCTIONS)
-ACCEPTED = tuple(case for case in CASES if not case.refused)
+MERGED = tuple((case, merge) for case in CASES for merge in case.merges)

@@ -15,17 +15,21 @@ from loopir.interp import random_inputs
 from loopir.nodes import Program
 from loopir.types import Direction, ReduceOp
 from passes.pipeline import parse_pipeline
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from tests.support import oracles
 
 Arrays = dict[str, np.ndarray]
+
+#: all but what `auto` is another name for
+MERGES = (Merge.WORKSPACE, Merge.FIXUP, Merge.ATOMIC_WORKSPACE, Merge.ATOMIC)
+_OF_THE_OUTPUT = frozenset({"SK07", "SK08"})
 
 
 @dataclass(frozen=True)
 class Case:
     """A call of a builder. `tile`: options of the pass. `refused`: the codes of
-    `stream-k{merge=atomic units=U}`, none if it applies. `sizes`: of launch symbols. `adjust` makes
-    the inputs from integers in -4 .. 4."""
+    `stream-k{merge=atomic}`, none if it applies; what other merges say follows, see `codes`.
+    `sizes`: of launch symbols. `adjust` makes the inputs from integers in -4 .. 4."""
 
     name: str
     builder: Callable[..., Program]
@@ -53,8 +57,20 @@ class Case:
     def lowered(self) -> Program:
         return parse_pipeline(f"tile{{{self.tile}}},offload,local-storage").run(self.program)
 
-    def stream_k(self, units: int | None) -> StreamKPass:
-        return StreamKPass(units=units, merge="atomic", launch_constants=bool(self.sizes))
+    def codes(self, merge: Merge) -> frozenset[str]:
+        """With which a merge refuses: what follows the reduction, and an output that is read, are
+        nothing to a workspace; operators and types are nothing to slots."""
+        if merge is Merge.ATOMIC:
+            return self.refused
+        return self.refused - _OF_THE_OUTPUT if merge is Merge.ATOMIC_WORKSPACE else frozenset()
+
+    @property
+    def merges(self) -> tuple[Merge, ...]:
+        """Those that apply."""
+        return tuple(merge for merge in MERGES if not self.codes(merge))
+
+    def stream_k(self, merge: Merge, **options: Any) -> StreamKPass:
+        return StreamKPass(merge=merge, launch_constants=bool(self.sizes), **options)
 
     def inputs(self, seed: int, integer_valued: bool = True) -> Arrays:
         """An array for every parameter, outputs poisoned."""

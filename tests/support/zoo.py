@@ -15,6 +15,7 @@ from loopir.interp import random_inputs
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.types import Direction
+from passes.stream_k import Merge
 
 Arrays = dict[str, np.ndarray]
 #: inputs by name, in f64 or i64 -> outputs by name
@@ -25,14 +26,23 @@ ZOO = Path(__file__).parents[1] / "zoo"
 
 @dataclass(frozen=True)
 class Case:
-    """`refused`: the codes of `stream-k{merge=atomic units=U}`, none if it applies. `sizes`: of
-    launch symbols. `adjust` makes the inputs from integers in -4 .. 4."""
+    """`by_atomic`: the codes of `stream-k{merge=atomic units=U}`, none if it applies; `by_slots`:
+    of merge=workspace and fixup. `sizes`: of launch symbols. `adjust` makes the inputs from
+    integers in -4 .. 4."""
 
     name: str
     oracle: Oracle
-    refused: frozenset[str] = frozenset()
+    by_atomic: frozenset[str] = frozenset()
+    by_slots: frozenset[str] = frozenset()
     sizes: Mapping[str, int] = field(default_factory=dict)
     adjust: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def refused(self, merge: Merge) -> frozenset[str]:
+        """The codes of a merge; atomic sums in a workspace add only, and run any epilogue."""
+        if merge is Merge.ATOMIC:
+            return self.by_atomic
+        adds = self.by_atomic & {"SK03"} if merge is Merge.ATOMIC_WORKSPACE else frozenset()
+        return self.by_slots | adds
 
     @property
     def text(self) -> str:
@@ -201,7 +211,7 @@ CASES = (
     Case("sum_and_max", lambda x: {"S": x["X"].sum(1), "T": x["X"].max(1)}, frozenset({"SK03"})),
     Case("complex_product", complex_product),
     Case("symmetric_gather", symmetric_gather),
-    Case("scattered_rows", scattered_rows, frozenset({"SK10"})),
+    Case("scattered_rows", scattered_rows, frozenset({"SK10"}), frozenset({"SK10"})),
     Case("diagonals", diagonals),
     Case("one_element", einsum("ik,kj->ij", "C", "A", "B")),
     Case("masked_max", lambda x: {"Y": (x["X"] * x["Z"]).max(1)}, frozenset({"SK03"})),

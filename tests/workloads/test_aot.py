@@ -6,6 +6,7 @@ import pytest
 from backends.triton_codegen import AotKernel, compile
 from loopir.nodes import Dot, Program
 from loopir.walk import walk_program
+from passes.stream_k import Merge
 from tests.support.large_workloads import LARGE, Large
 from tests.support.workloads import builders
 
@@ -45,4 +46,18 @@ def test_sums_of_a_loaded_tile_compile_where_their_result_has_two_uses(name: str
     """The store and the atomic of Stream-K: Triton's OptimizeThreadLocality asserts that there is
     one use, unless the emitter makes it so."""
     (case,) = (c for c in LARGE if c.name == name)
-    assert binary(case.stream_k(132).apply(case.canonical), case).spill_bytes == 0
+    assert (
+        binary(case.stream_k(Merge.ATOMIC, units=132).apply(case.canonical), case).spill_bytes == 0
+    )
+
+
+#: bytes that the kernel with a workspace spills, at most; units are the launch's to pick
+MERGED_SPILLS = {"canonical": 0, "gemm": 0, "gemm epilogue": 0, "conv": 2336, "conv nhwc": 96}
+
+
+@pytest.mark.parametrize("name", MERGED_SPILLS)
+def test_merge_in_a_workspace_spills_no_more_than_was_recorded(name: str):
+    (case,) = (c for c in LARGE if c.name == name)
+    kernel = binary(case.stream_k(Merge.WORKSPACE).apply(case.canonical), case)
+    assert kernel.spill_bytes <= MERGED_SPILLS[name]
+    assert kernel.warnings == ()

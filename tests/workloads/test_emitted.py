@@ -2,6 +2,7 @@
 bits of the reference interpreter and of the oracle."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from backends.triton_codegen import compile
 from loopir.build import batched_gemm_nest, conv_nest
 from loopir.interp import run
 from loopir.nodes import Program
+from passes.stream_k import Merge
 from tests.support.launches import launched
-from tests.support.workload_cases import ACCEPTED, CASES
+from tests.support.workload_cases import CASES, MERGED
 from tests.support.workloads import Arrays, Case, check, open_sizes
 
 
@@ -32,9 +34,19 @@ def test_emitted_kernel_gives_the_bits_of_the_reference_and_the_oracle(case: Cas
     check_emitted(case, case.canonical)
 
 
-@pytest.mark.parametrize("case", ACCEPTED, ids=str)
-def test_emitted_stream_k_kernel_gives_the_bits_of_the_reference_and_the_oracle(case: Case):
-    check_emitted(case, case.stream_k(3).apply(case.canonical))
+#: tiles cut in two at most, all of them in two, in a piece a panel
+SCHEDULES = ({"units": 3}, {"decomposition": "split-k", "splits": 2}, {"units": 40})
+
+
+@pytest.mark.parametrize(
+    ("case", "merge", "options"),
+    [(*pair, SCHEDULES[i % len(SCHEDULES)]) for i, pair in enumerate(MERGED)],
+    ids=lambda v: v.value if isinstance(v, Merge) else str(v),
+)
+def test_emitted_merge_gives_the_bits_of_the_reference_and_the_oracle(
+    case: Case, merge: Merge, options: dict[str, Any]
+):
+    check_emitted(case, case.stream_k(merge, **options).apply(case.canonical))
 
 
 # --- which pixels reach which
@@ -49,10 +61,13 @@ REACHES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("units", [0, 3], ids=["data-parallel", "stream-k"])
+@pytest.mark.parametrize("merge", [None, Merge.WORKSPACE, Merge.ATOMIC], ids=str)
 @pytest.mark.parametrize("case", REACHES, ids=str)
-def test_a_nan_reaches_the_outputs_whose_window_touches_it_and_no_other(case: Case, units: int):
-    program = case.stream_k(units).apply(case.canonical) if units else case.canonical
+def test_a_nan_reaches_the_outputs_whose_window_touches_it_and_no_other(
+    case: Case, merge: Merge | None
+):
+    program = case.canonical
+    program = case.stream_k(merge, units=3).apply(program) if merge else program
     arrays, spared = case.inputs(4), 0
     for pixel in pixels(arrays["X"].shape):
         touched = touches(case, arrays, pixel)

@@ -22,8 +22,10 @@ CRITERIA: tuple[Criterion, ...] = (
     output.no_alias,
     output.injective_writeback,
     accumulators.nothing_carried,
+    accumulators.nothing_left_to_waves,
     accumulators.starts_at_identity,
     output.no_side_effects,
+    output.zeroed_once,
     sizes.aligned_split,
     accumulators.determinism,
     accumulators.no_fragments,
@@ -32,6 +34,9 @@ CRITERIA: tuple[Criterion, ...] = (
 
 #: asked of every decomposition; the others only where tiles are split
 _OF_EVERY_WALK = (sizes.constant_panels, sizes.constant_tiles, sizes.countable)
+
+#: asked only where an atomic add is all that follows the panels of a part, and where it is not
+_OF_ADDS, _OF_ENDS = (output.no_epilogue,), (accumulators.nothing_left_to_waves,)
 
 #: asked only where the order of arrival is the order of the additions
 _OF_ATOMICS = (
@@ -45,6 +50,6 @@ def is_asked(criterion: Criterion, options: Options) -> bool:
     """Whether a decomposition depends on a criterion: whole tiles are computed as they were."""
     if not splits_tiles(options):
         return criterion in _OF_EVERY_WALK
-    if criterion is output.no_epilogue:
-        return merge_of(options) is Merge.ATOMIC
+    if criterion in (*_OF_ADDS, *_OF_ENDS):
+        return (criterion in _OF_ADDS) == (merge_of(options) is Merge.ATOMIC)
     return criterion not in _OF_ATOMICS or adds_atomically(options)

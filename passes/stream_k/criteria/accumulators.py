@@ -7,7 +7,7 @@ from loopir.types import ReduceOp, Space
 from loopir.walk import Path
 from passes.base import Refusal
 from passes.stream_k.atomics import has_atomic_add
-from passes.stream_k.dataflow import carried, starts
+from passes.stream_k.dataflow import carried, carried_by_waves, starts
 from passes.stream_k.nest import Nest, Placed
 from passes.stream_k.options import Options, adds_atomically, merge_of
 
@@ -34,7 +34,7 @@ def atomic_dtype(nest: Nest, options: Options) -> Iterator[Refusal]:
     for path, alloc in _accumulator_allocs(nest):
         if not has_atomic_add(alloc.dtype, options.target):
             found = f"{options.target} adds no {alloc.dtype.value} atomically"
-            hint = "accumulate in f32 or i32, or name another target="
+            hint = "accumulate in f32 or i32, name another target=, or take merge=workspace"
             yield Refusal("SK04", rule, path, found, hint, alloc.dtype.value)
 
 
@@ -51,6 +51,15 @@ def nothing_carried(nest: Nest, options: Options) -> Iterator[Refusal]:
             "compute it from the panel's number, or name it as an accumulator",
             name,
         )
+
+
+def nothing_left_to_waves(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK11, from wave to wave"""
+    rule = "what a wave makes of its sums is used by no later wave's panels"
+    for path, name in carried_by_waves(nest):
+        found = f"{name} is left behind the panels of one wave, and used by a later one"
+        hint = "keep it within the wave, or use it behind the reduce only"
+        yield Refusal("SK11", rule, path, found, hint, name)
 
 
 def starts_at_identity(nest: Nest, options: Options) -> Iterator[Refusal]:

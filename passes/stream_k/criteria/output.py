@@ -162,6 +162,19 @@ def no_side_effects(nest: Nest, options: Options) -> Iterator[Refusal]:
             yield Refusal("SK13", rule, path, found, "move it to another kernel")
 
 
+def zeroed_once(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK13, of merge=fixup"""
+    rule = "with merge=fixup what follows the reduction adds into no zeroed output"
+    if merge_of(options) is not Merge.FIXUP:
+        return
+    for path, stmt in nest.after:
+        param = nest.param(stmt.target.buffer) if isinstance(stmt, Atomic) else None
+        if param is not None and param.direction is Direction.OUT:
+            found = f"{param.name} would be zeroed again before the second kernel"
+            hint = f"take merge=workspace, or declare `inout {param.name}` and zero it yourself"
+            yield Refusal("SK13", rule, path, found, hint, param.name)
+
+
 def _buffer(stmt: Stmt) -> str:
     """The buffer that a statement accesses."""
     return next(iter(buffers_read(stmt) | buffers_written(stmt)), "")

@@ -29,7 +29,7 @@ from loopir.nodes import (
 )
 from loopir.rename import renamed
 from loopir.symbols import Expr, floordiv, mod, sym, to_expr
-from loopir.tile_order import decode
+from loopir.tile_order import decode, fresh_name
 from loopir.types import DType
 from passes.decomposition import ClosedForm, SplitKForm, StreamKForm, symbolic_range
 from passes.stream_k.merges.produced import split_body
@@ -86,7 +86,8 @@ class Arrivals:
         if not self._is_fixup:
             return ()
         kept = tuple(r for r in first.requires if isinstance(r, AtMost))
-        name, body = f"{first.name}_fixup", (self._fixup_grid(),)
+        name = fresh_name(f"{first.name}_fixup", {first.name})
+        body = (self._fixup_grid(),)
         return (replace(first, name=name, requires=kept, body=body),)
 
     @cached_property
@@ -145,7 +146,7 @@ class Arrivals:
             return ()
         names, tile = self.names, sym(self.names.tile)
         counter = ElementRead(names.arrivals, (self._counter(tile),))
-        finish = renamed(self._finish(tile), used)
+        finish = renamed(self._finish(tile), {*used} - {names.s})
         return Arrive(names.last, counter, self._parts(tile)), If(Flag(names.last), finish)
 
     def _finish(self, tile: Expr) -> Body:
@@ -169,9 +170,9 @@ class Arrivals:
             work = finish if self.is_known else (If(is_split, finish),)
             return Grid((GridAxis(names.unit, form.tiles),), (*head, *work))
         assert isinstance(form, StreamKForm)
-        low, _ = symbolic_range(form.bounds, sym(names.unit) + 1, sym(names.total), form.units)
+        _, end = symbolic_range(form.bounds, sym(names.unit), sym(names.total), form.units)
         head = (
-            Let(names.it, form.first_tile * form.panels + low),
+            Let(names.it, form.first_tile * form.panels + end),
             Let(names.tile, floordiv(sym(names.it), form.panels)),
             *self._who_meets(tile),
         )

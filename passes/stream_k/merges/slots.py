@@ -17,7 +17,9 @@ from loopir.nodes import (
     Cast,
     Ewise,
     Ewise_,
+    Fill,
     For,
+    Literal,
     Load,
     Reduce,
     Stmt,
@@ -31,6 +33,7 @@ from loopir.symbols import Expr, floordiv, sym, to_expr
 from loopir.tile_order import fresh_name
 from loopir.types import DType, ReduceOp, Space
 from loopir.walk import enclosing, map_bodies, walk
+from passes.stream_k.dataflow import starts
 from passes.stream_k.names import Names
 from passes.stream_k.nest import Nest
 
@@ -77,15 +80,25 @@ class Slots:
         return tuple(Atomic(ReduceOp.ADD, self._access(tile, slot), tile) for tile in self.buffers)
 
     def fold(self, base: Expr, parts: Expr) -> Body:
-        """The accumulators, which hold the identity, combined with `parts` slots from `base` on, in
-        order."""
+        """The identity combined with `parts` slots from `base` on, in order."""
         index = self.names.s
         turns = self._combined(base + sym(index))
-        return *self._part_tiles(), For(index, to_expr(0), parts, to_expr(1), turns)
+        return *self._starts(), For(index, to_expr(0), parts, to_expr(1), turns)
 
     def taken_whole(self, slot: Expr) -> Body:
-        """The accumulators, which hold the identity, combined with one slot."""
-        return *self._part_tiles(), *self._combined(slot)
+        """The identity combined with one slot."""
+        return *self._starts(), *self._combined(slot)
+
+    def _starts(self) -> Body:
+        """Tiles for the parts; and the identity in accumulators that go on from wave to wave: the
+        slot of a wave holds all that its part had summed till then."""
+        around = self.nest.reduce_path[:-1]
+        fills = tuple(
+            Fill(a.tile, Literal(a.op.identity(self._allocs[a.tile].dtype) or 0))
+            for a in self.nest.reduce.accumulators
+            if not any(path[: len(around)] == around for path, _ in starts(self.nest, a.tile))
+        )
+        return *self._part_tiles(), *fills
 
     def _combined(self, slot: Expr) -> Body:
         return tuple(

@@ -15,7 +15,7 @@ from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.verifier import verify, violations
 from passes.base import Refused
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from passes.stream_k.nest import Nest, find_nest
 from tests.support.texts import edited
 
@@ -98,9 +98,10 @@ def stored(access: str) -> Edit:
 
 @dataclass(frozen=True)
 class Attack:
-    """`caught`: every code of the verifier or of the criteria; none: accepted, and right.
-    `wrong`: a rewrite in spite of the criteria has another result. `shared`: parameters that are
-    one array."""
+    """`caught`: every code of the verifier, or of the criteria of merge=atomic; none: accepted, and
+    right. `wrong`: a rewrite in spite of the criteria has another result. `shared`: parameters that
+    are one array. `in_slots`: the codes of the other merges, where they are not those of `caught`
+    that are not about epilogues and zeroed outputs."""
 
     name: str
     caught: str
@@ -108,6 +109,13 @@ class Attack:
     base: str = field(default=GEMM, repr=False)
     wrong: bool = True
     shared: tuple[str, ...] = ()
+    in_slots: str | None = None
+
+    def codes(self, merge: Merge) -> set[str]:
+        caught = set(self.caught.split())
+        if merge is Merge.ATOMIC:
+            return caught
+        return caught - {"SK07", "SK08"} if self.in_slots is None else set(self.in_slots.split())
 
 
 SHORT = "m = ti * BM +: BM < M - 1, n = tj * BN +: BN"
@@ -250,7 +258,7 @@ EPILOGUES = (
            ((STORE, "    ewise s = acc * acc\n" + STORE.replace("acc", "s")),)),
     Attack("accumulator squared in the next wave", "SK08",
            ((WAVE_HEAD, "    wave w in 0 .. W {\n      ewise t = acc * acc\n      fill acc, 0\n"),),
-           WAVES),
+           WAVES, in_slots="SK11"),
     Attack("writeback in a loop", "SK08 SK10",
            ((STORE, f"    for i in 0 .. 2 {{\n{STORE}    }}\n"),)),
     cautious("writeback on a condition", "SK08", (STORE, f"    if ti < 3 {{\n{STORE}    }}\n")),
@@ -340,9 +348,10 @@ SHARED = (
             (STORE, PLANES.replace(f"C[1, {CELL}]", f"C[1, m, n] over ({SHORT})")))),
     Attack("one plane written twice", "SK07",
            (*TWO[1:-1], ("C: f32[M, N]", "C: f32[1, M, N]"),
-            (STORE, PLANES.replace("C[1,", "C[0,")))),
+            (STORE, PLANES.replace("C[1,", "C[0,"))), in_slots="SK07"),
     Attack("output read in the reduce", "SK07",
-           (("out C", "inout C"), before(DOT, f"        load s, C[{CELL}] masked\n"))),
+           (("out C", "inout C"), before(DOT, f"        load s, C[{CELL}] masked\n")),
+           in_slots="SK07"),
     Attack("prologue store", "SK13",
            (("out C: f32[M, N])", "out C: f32[M, N], out D: f32[M, N])"),
             before(FILL, f"    store D[{CELL}], s masked\n"))),
@@ -366,7 +375,22 @@ FREE = (
     accepted("waves", base=WAVES),
 )  # fmt: skip
 
-ATTACKS = (*VERIFIER, *CARRIED, *STARTS, *EPILOGUES, *PLACES, *SHARED, *FREE)
+#: what one wave leaves to the next; an atomic merge runs all of a wave for every part
+LEFT = (
+    Attack("scale doubled behind the panels of a wave", "",
+           (after(WAVE_STORE, "      ewise t = t * 2\n"),), WAVES, in_slots="SK11"),
+    Attack("scale doubled behind the panels of a wave, for what follows them", "SK08",
+           (before(WAVE_STORE, "      ewise s = s * 2\n      ewise acc = acc + s\n"),),
+           WAVES),
+    Attack("buffer written behind the panels, and read before the next", "SK13",
+           (("out Y: f32[W, M]", "out Y: f32[W, M], inout D: f32[M]"),
+            after(WAVE_HEAD, "      load t, D[ti * BM +: BM] masked\n"),
+            after(WAVE_STORE, "      ewise s = t * 2\n"
+                              "      store D[ti * BM +: BM], s masked\n")),
+           WAVES, in_slots="SK11"),
+)  # fmt: skip
+
+ATTACKS = (*VERIFIER, *CARRIED, *STARTS, *EPILOGUES, *PLACES, *SHARED, *FREE, *LEFT)
 UNITS = (1, 2, 5, 7, 16)
 
 
@@ -374,18 +398,18 @@ def made(attack: Attack) -> Program:
     return parse(edited(attack.base, *attack.edits))
 
 
-def codes(program: Program) -> set[str]:
+def codes(program: Program, merge: Merge) -> set[str]:
     """What catches a program."""
     rules = {v.rule for v in violations(program)}
     if rules:
         return rules
-    verdict = StreamKPass(units=5).can_be_applied(program)
+    verdict = StreamKPass(units=5, merge=merge).can_be_applied(program)
     return set(verdict.codes) if isinstance(verdict, Refused) else set()
 
 
-def forced(program: Program, units: int) -> Program:
+def forced(program: Program, units: int, merge: Merge) -> Program:
     """The rewrite without the criteria."""
-    stream_k, nest = StreamKPass(units=units), find_nest(program)
+    stream_k, nest = StreamKPass(units=units, merge=merge), find_nest(program)
     assert isinstance(nest, Nest)
     return stream_k.rewrite(program, stream_k._plan(nest))
 
@@ -404,25 +428,45 @@ def differs(before: Program, after: Program, attack: Attack, seed: int) -> bool:
     return not all(np.array_equal(arrays[n], again[n], equal_nan=True) for n in arrays)
 
 
+merges = pytest.mark.parametrize("merge", list(Merge)[1:], ids=lambda m: m.value)
+
+
+@merges
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a.name)
-def test_an_attack_is_caught_by_just_these_codes(attack: Attack):
-    assert codes(made(attack)) == set(attack.caught.split())
+def test_an_attack_is_caught_by_just_these_codes(attack: Attack, merge: Merge):
+    assert codes(made(attack), merge) == attack.codes(merge)
 
 
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if not a.caught], ids=lambda a: a.name)
-@pytest.mark.parametrize("units", UNITS)
-def test_what_is_accepted_has_the_same_result(attack: Attack, units: int):
+@merges
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a.name)
+def test_what_is_accepted_has_the_same_result(attack: Attack, merge: Merge):
+    if attack.codes(merge):
+        return
     program = made(attack)
-    after = StreamKPass(units=units).apply(program)
-    verify(after)
-    assert not any(differs(program, after, attack, seed) for seed in range(3))
+    for units in UNITS if merge is Merge.ATOMIC else UNITS[1::2]:
+        after = StreamKPass(units=units, merge=merge).apply(program)
+        verify(after)
+        assert not differs(program, after, attack, seed=units)
 
 
 REFUSED = [a for a in ATTACKS if a.caught.startswith("SK")]
+#: of outputs that tiles or buffers share, which every merge refuses, the last to arrive makes a
+#: result all the same
+ALWAYS_WRONG = {"SK11", "SK12", "SK13"}
+IN_SLOTS = [a for a in ATTACKS if a.codes(Merge.WORKSPACE) & ALWAYS_WRONG]
 
 
 @pytest.mark.parametrize("attack", REFUSED, ids=lambda a: a.name)
 def test_what_is_refused_would_have_another_result_or_is_marked_cautious(attack: Attack):
+    assert is_wrong(attack, Merge.ATOMIC) == attack.wrong
+
+
+@pytest.mark.parametrize("attack", IN_SLOTS, ids=lambda a: a.name)
+def test_what_slots_refuse_would_be_wrong_too(attack: Attack):
+    assert is_wrong(attack, Merge.WORKSPACE) == attack.wrong
+
+
+def is_wrong(attack: Attack, merge: Merge) -> bool:
     program = made(attack)
-    found = [differs(program, forced(program, u), attack, seed) for u in UNITS for seed in (0, 1)]
-    assert any(found) == attack.wrong
+    after = (forced(program, units, merge) for units in UNITS)
+    return any(differs(program, a, attack, seed) for a in after for seed in (0, 1))

@@ -13,9 +13,10 @@ from loopir.verifier import verify
 from passes.base import Refused
 from passes.options import pass_text
 from passes.pipeline_text import parse_pass
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from tests.support.differential import difference, known
 from tests.support.texts import GEMM, MAX_ROWS, edited
+from tests.support.wave_kernels import GEMM_ROWS
 
 Edit = tuple[str, str]
 
@@ -23,7 +24,8 @@ Edit = tuple[str, str]
 @dataclass(frozen=True)
 class Case:
     """`setup` edits of the base text are accepted with `options`; the fault on top of them, in the
-    text or in the options, is refused with just `codes`."""
+    text or in the options, is refused by merge=atomic with just `codes`. `in_slots`: the codes of
+    merges of slots, where they are not those of `codes` that are no matter of atomics."""
 
     name: str
     codes: str
@@ -32,7 +34,18 @@ class Case:
     options: str = "units=5"
     fault_options: str = ""
     base: str = field(default=GEMM, repr=False)
+    in_slots: str | None = None
 
+    def codes_of(self, merge: Merge) -> set[str]:
+        codes = set(self.codes.split())
+        if merge is Merge.ATOMIC:
+            return codes
+        slots = codes - OF_ADDS - {"SK08"} if self.in_slots is None else set(self.in_slots.split())
+        return slots | (codes & {*OF_ADDS, "SK03"} if merge is Merge.ATOMIC_WORKSPACE else set())
+
+
+#: of merges in which the order of arrival is the order of the additions; and some of SK03
+OF_ADDS = {"SK04", "SK16", "SK17"}
 
 ROW_SUM = """\
 kernel @row_sum(X: i8[M, K], out Y: i32[M])
@@ -83,7 +96,14 @@ CASES = [
     Case("condition_between", "SK01", ((REDUCE, f"    if ti == 0 {{\n{REDUCE}    }}\n"),)),
     Case("two_reduces", "SK02", (after(REDUCE, REDUCE.replace("kp", "kq")),)),
     Case("no_reduce", "SK02", ((REDUCE, ""),)),
-    Case("max", "SK03", ((SUM_REDUCE, MAX_REDUCE),), ((MAX_REDUCE, SUM_REDUCE),), base=MAX_ROWS),
+    Case(
+        "max",
+        "SK03",
+        ((SUM_REDUCE, MAX_REDUCE),),
+        ((MAX_REDUCE, SUM_REDUCE),),
+        base=MAX_ROWS,
+        in_slots="",
+    ),
     Case("scan", "SK03", (("reduce (acc: add)", "reduce (acc: scan)"),)),
     Case("argmax", "SK03", (("reduce (acc: add)", "reduce (acc: argmax)"),)),
     Case(
@@ -137,7 +157,7 @@ CASES = [
     ),
     Case("unmasked_tail_store", "SK06", ((", acc masked", ", acc"),)),
     Case("unmasked_tail_load", "SK06", (("kp * BK +: BK] masked", "kp * BK +: BK]"),)),
-    Case("inout_output", "SK07", (("out C", "inout C"),)),
+    Case("inout_output", "SK07", (("out C", "inout C"),), in_slots=""),
     Case("nothing_stored", "SK07", ((STORE, ""),)),
     Case("stored_twice", "SK07", ((STORE, STORE + STORE),)),
     Case(
@@ -177,6 +197,7 @@ CASES = [
         "SK11 SK13",
         (after(STORE, "    store D[ti * BM +: BM, 0 +: BK], a masked\n"),),
         (WITH_D,),
+        in_slots="SK11",
     ),
     Case("starts_at_one", "SK12", (("fill acc, 0", "fill acc, 1"),)),
     Case(
@@ -236,32 +257,47 @@ CASES = [
         "SK07 SK08 SK09 SK12 SK16",
         (("out C", "inout C"), (STORE, EPILOGUE + STORE), ALIAS_A, ("fill acc, 0", "fill acc, 2")),
         fault_options="deterministic=true",
+        in_slots="SK09 SK12",
     ),
 ]
 
+merges = pytest.mark.parametrize("merge", list(Merge)[1:], ids=lambda m: m.value)
 
-def stream_k(options: str) -> StreamKPass:
-    made = parse_pass(f"stream-k{{{options}}}")
+
+def stream_k(options: str, merge: Merge = Merge.ATOMIC) -> StreamKPass:
+    made = parse_pass(f"stream-k{{merge={merge.value} {options}}}")
     assert isinstance(made, StreamKPass)
     return made
 
 
+@merges
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_fault_is_refused_with_just_these_codes(case: Case):
+def test_fault_is_refused_with_just_these_codes(case: Case, merge: Merge):
     program = parse(edited(edited(case.base, *case.setup), *case.fault))
     verify(program)
-    verdict = stream_k(case.fault_options or case.options).can_be_applied(program)
-    assert isinstance(verdict, Refused)
-    assert sorted(verdict.codes) == case.codes.split(), verdict.explain()
+    verdict = stream_k(case.fault_options or case.options, merge).can_be_applied(program)
+    codes = verdict.codes if isinstance(verdict, Refused) else set()
+    assert codes == case.codes_of(merge), verdict.explain()
 
 
+@merges
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_neighbour_without_the_fault_is_accepted(case: Case):
+def test_neighbour_without_the_fault_is_accepted(case: Case, merge: Merge):
     program = parse(edited(case.base, *case.setup))
     verify(program)
-    verdict = stream_k(case.options).can_be_applied(program)
+    verdict = stream_k(case.options, merge).can_be_applied(program)
     assert verdict, verdict.explain()
-    verify(stream_k(case.options).apply(program))
+    verify(stream_k(case.options, merge).apply(program))
+
+
+@pytest.mark.parametrize("merge", [Merge.WORKSPACE, Merge.FIXUP], ids=lambda m: m.value)
+@pytest.mark.parametrize("case", [c for c in CASES if not c.codes_of(Merge.FIXUP)], ids=str)
+def test_what_only_atomics_refuse_has_the_bits_of_the_grid_form(case: Case, merge: Merge):
+    program = parse(edited(edited(case.base, *case.setup), *case.fault))
+    options = (case.fault_options or case.options).replace("units=5", "units=7")
+    after = stream_k(options, merge).apply(program)
+    verify(after)
+    assert difference(program, after, {}, seed=4, schedules=2) == ""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -273,6 +309,54 @@ def test_apply_raises_with_the_text_of_explain_and_changes_nothing(case: Case):
         refusing.apply(program)
     assert str(raised.value) == refusing.can_be_applied(program).explain()
     assert to_text(program) == text
+
+
+def codes(text: str, options: str, merge: Merge) -> set[str]:
+    program = parse(text)
+    verify(program)
+    verdict = stream_k(options, merge).can_be_applied(program)
+    return set(verdict.codes) if isinstance(verdict, Refused) else set()
+
+
+SCALED = edited(
+    GEMM_ROWS,
+    ("    wave w", "    alloc t: register f32[WM, BN]\n    fill t, 1\n    wave w"),
+    ("      fill acc, 0\n", "      fill acc, 0\n      alloc u: register f32[WM, BN]\n"),
+    ("          dot acc, a, b\n", "          dot acc, a, b\n          ewise acc = acc + t\n"),
+    ("tj * BN +: BN], acc masked\n", "tj * BN +: BN], acc masked\n      ewise t = t * 2\n"),
+)
+
+
+@merges
+def test_panels_that_use_what_the_wave_before_left_are_refused_where_it_leaves_it_once(
+    merge: Merge,
+):
+    assert codes(SCALED, "units=5", merge) == (set() if merge is Merge.ATOMIC else {"SK11"})
+    assert codes(edited(SCALED, ("ewise t = t", "ewise u = t")), "units=5", merge) == set()
+
+
+ADDS = edited(
+    GEMM,
+    ("out C: f32[M, N])", "out C: f32[M, N], out D: f32[M, N])"),
+    ("ceildiv(K, BK)) {", "ceildiv(K, BK))\n    requires zeroed(D) {"),
+    (STORE, STORE + STORE.replace("store C", "atomic add D")),
+)
+
+
+@merges
+def test_an_epilogue_that_adds_into_a_zeroed_output_is_refused_where_it_is_zeroed_twice(merge):
+    refused = merge in (Merge.ATOMIC, Merge.FIXUP)
+    assert codes(ADDS, "units=5", merge) == ({"SK13"} if refused else set())
+    inout = ADDS.replace("out D", "inout D").replace("\n    requires zeroed(D)", "")
+    assert codes(inout, "units=5", merge) == ({"SK13"} if merge is Merge.ATOMIC else set())
+
+
+@pytest.mark.parametrize("merge", [Merge.WORKSPACE, Merge.ATOMIC_WORKSPACE, Merge.FIXUP])
+def test_an_epilogue_that_adds_runs_once(merge: Merge):
+    text = ADDS.replace("out D", "inout D").replace("\n    requires zeroed(D)", "")
+    for program in (parse(ADDS), parse(text))[merge is Merge.FIXUP :]:
+        after = stream_k("units=7", merge).apply(program)
+        assert difference(program, after, {}, seed=1, schedules=2) == ""
 
 
 def test_persistent_kernel_is_refused():
@@ -339,7 +423,7 @@ WRONG_AS_IT_IS = (
 def test_explain_shows_code_line_caret_found_and_hint():
     verdict = stream_k("units=5").can_be_applied(parse(edited(GEMM, (STORE, EPILOGUE + STORE))))
     text = verdict.explain()
-    assert text.startswith("stream-k{units=5}: not applicable, 1 reason(s)")
+    assert text.startswith("stream-k{merge=atomic units=5}: not applicable, 1 reason(s)")
     assert "SK08: with merge=atomic nothing but the writeback follows the reduction" in text
     assert "ewise acc = max(acc, 0)" in text
     assert "^" in text
@@ -357,4 +441,4 @@ def test_wrong_option_values_raise(option: str, value: object):
 
 def test_options_print_and_parse_back():
     text = "stream-k{merge=atomic units=132 bounds=big-units launch-constants=true target=cuda:80}"
-    assert pass_text(stream_k(text[len("stream-k{") : -1])) == text
+    assert pass_text(parse_pass(text)) == text

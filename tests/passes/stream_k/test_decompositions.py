@@ -3,13 +3,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 from random import Random
 
 import pytest
 
 from loopir.build import gemm
-from loopir.interp import Seeded, all_schedules, random_inputs, run
+from loopir.interp import OutOfBoundsError, Seeded, all_schedules, random_inputs, run
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.printer import to_text
@@ -28,7 +28,7 @@ from passes.decomposition import (
     StreamK,
 )
 from passes.pipeline_text import parse_pass
-from passes.stream_k import StreamKPass, walk
+from passes.stream_k import Merge, StreamKPass, walk
 from tests.support.differential import with_order
 from tests.support.interp import same_bits
 from tests.support.segments import Part, sums, traced
@@ -37,6 +37,7 @@ from tests.support.texts import GEMM, edited
 #: tiles and panels
 SPACES = [(1, 1), (1, 7), (3, 2), (5, 4), (7, 1), (8, 3)]
 COUNTS = (1, 2, 3, 5, 40)
+MERGES = ("workspace", "atomic", "fixup", "atomic-workspace")
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,9 @@ def check(made: StreamKPass, schedule: Schedule, program: Program, **sizes: int)
 @pytest.mark.timeout(120)
 def test_a_kernel_computes_the_segments_of_its_schedule(family: Family):
     some = FAMILIES.index(family) % 3
-    for (tiles, panels), count in list(product(SPACES, COUNTS))[some::3]:
-        made, schedule = family.made(count), family.schedule(tiles, panels, count)
+    spaces = list(product(SPACES, COUNTS))[some::3]
+    for ((tiles, panels), count), merge in zip(spaces, cycle(MERGES), strict=False):
+        made, schedule = family.made(count, f"merge={merge}"), family.schedule(tiles, panels, count)
         program = sums(tiles, panels)
         assert plan_schedule(made, program) == schedule
         check(made, schedule, program)
@@ -121,8 +123,9 @@ def test_a_kernel_computes_the_segments_of_its_schedule(family: Family):
 
 @pytest.mark.parametrize("family", FAMILIES[::3], ids=str)
 def test_blocks_of_a_permuted_kernel_take_the_units_of_the_order(family: Family):
-    for (tiles, panels), count in product(SPACES[1:5], (2, 5, 40)):
-        made = family.made(count, "permuted=true")
+    spaces = product(SPACES[1:5], (2, 5, 40))
+    for ((tiles, panels), count), merge in zip(spaces, cycle(MERGES), strict=False):
+        made = family.made(count, f"merge={merge} permuted=true")
         check(made, family.schedule(tiles, panels, count), sums(tiles, panels))
 
 
@@ -135,7 +138,8 @@ def is_open(family: Family) -> bool:
 @pytest.mark.parametrize("permuted", ["", "permuted=true"])
 def test_sizes_of_the_launch_give_the_same_segments(family: Family, permuted: str):
     for known, count in (((None, None), 5), ((5, None), 3), ((None, 4), 40)):
-        made = family.made(count, f"launch-constants=true {permuted}")
+        merge = MERGES[(count + bool(permuted)) % 4]
+        made = family.made(count, f"merge={merge} launch-constants=true {permuted}")
         assert plan_schedule(made, sums(*known)) is None
         for tiles, panels in SPACES:
             tiles, panels = known[0] or tiles, known[1] or panels
@@ -152,9 +156,10 @@ def test_sizes_of_the_launch_give_the_same_segments(family: Family, permuted: st
 
 @pytest.mark.parametrize("family", list(filter(is_open, STREAM_K)), ids=str)
 def test_units_that_the_launcher_picks_walk_the_schedule_of_so_many(family: Family):
-    made = parse_pass(f"stream-k{{{family.options} launch-constants=true}}")
-    assert isinstance(made, StreamKPass)
-    for tiles, panels in SPACES[1:]:
+    for (tiles, panels), merge in zip(SPACES[1:], cycle(MERGES), strict=False):
+        options = f"{family.options} merge={merge} launch-constants=true"
+        made = parse_pass(f"stream-k{{{options}}}")
+        assert isinstance(made, StreamKPass)
         for units in {1, 2, StreamK(tiles, panels, 99, min_panels=made.min_panels).units}:
             schedule = family.schedule(tiles, panels, units)
             check(made, schedule, sums(), T=tiles, K=panels, UNITS=units)
@@ -180,8 +185,10 @@ def test_without_units_data_parallel_has_a_block_a_tile():
 def test_a_kernel_that_loses_a_panel_is_seen(monkeypatch: pytest.MonkeyPatch):
     cut = walk.symbolic_range
     monkeypatch.setattr(walk, "symbolic_range", lambda *n: (cut(*n)[0], cut(*n)[1] - to_expr(1)))
-    with pytest.raises(AssertionError):
+    with pytest.raises(OutOfBoundsError):  # the loss moves what meets in a tile
         check(StreamKPass(units=3), StreamK(5, 4, 3), sums(5, 4))
+    with pytest.raises(AssertionError):
+        check(StreamKPass(units=3, merge=Merge.ATOMIC), StreamK(5, 4, 3), sums(5, 4))
 
 
 # --- bits
@@ -270,12 +277,15 @@ def test_the_parts_of_a_hybrid_share_no_name():
 def test_without_a_tail_or_with_one_panel_nothing_is_split(units: int, panels: str):
     tail = 9 % units
     text = hybrid(edited(GEMM, ("K = 100", panels)), units)
-    assert ("atomic" in text) == (tail > 0 and panels == "K = 100")
+    assert ("arrive" in text) == (tail > 0 and panels == "K = 100")
+    assert ("workspace" in text) == ("arrive" in text)
 
 
 NAMES = ("it", "it_1", "it_end", "it_end_1", "tile", "tile_1", "tile_1_1", "k0", "k1", "k1_1",
          "unit", "block", "order", "split", "acc_1", "kp_1", "ti_1", "group_start", "TILES",
-         "SK_TILES", "SK_UNITS", "SPLITS", "SHARE", "TOTAL", "UNITS")  # fmt: skip
+         "SK_TILES", "SK_UNITS", "SPLITS", "SHARE", "TOTAL", "UNITS", "SLOTS", "COUNTERS", "first",
+         "first_1", "parts", "last", "last_1", "s", "s_1", "partials", "partials_1", "arrivals",
+         "acc_part", "acc_part_1")  # fmt: skip
 
 
 @pytest.mark.parametrize("family", [HYBRIDS[0], HYBRIDS[-1], SPLIT_K[0], DATA_PARALLEL], ids=str)
@@ -295,11 +305,14 @@ def test_names_of_the_user_stay_as_they_are(family: Family):
     )
     program = parse(text)
     verify(program)
-    assert same(program, family.made(4), range(2))
-    assert same(program, family.made(4, "permuted=true"), range(2))
+    for merge in MERGES if family is not DATA_PARALLEL else MERGES[:1]:
+        assert same(program, family.made(4, f"merge={merge}"), range(2))
+        assert same(program, family.made(4, f"merge={merge} permuted=true"), range(1))
 
 
-@pytest.mark.parametrize("name", ["order", "it_1", "acc_1", "SK_TILES", "unit"])
+@pytest.mark.parametrize(
+    "name", ["order", "it_1", "acc_1", "SK_TILES", "unit", "partials", "arrivals", "SLOTS", "s"]
+)
 def test_parameters_and_sizes_of_the_user_stay_as_they_are(name: str):
     small = f"where {name} = 7, M = 9, N = {name}, K = 40, BM = 4, BN = 4"
     text = edited(GEMM, ("where M = 96, N = 80, K = 100, BM = 32, BN = 32", small))

@@ -13,12 +13,12 @@ from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.symbols import to_expr
 from loopir.verifier import verify
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from tests.support.protocols import FOLD
 from tests.support.texts import GEMM, edited
 
 UNTRANSFORMED = edited(GEMM, ("N = 80", "N = 48"))  # 3 x 2 tiles of 7 panels
-STREAM_K = to_text(StreamKPass(units=5).apply(parse(UNTRANSFORMED)))
+STREAM_K = to_text(StreamKPass(units=5, merge=Merge.ATOMIC).apply(parse(UNTRANSFORMED)))
 WRONG = "wrong result"
 
 

@@ -20,13 +20,14 @@ from passes.base import Applicable
 from passes.decomposition import Bounds, Hybrid, Schedule
 from passes.options import Option, options_of
 from passes.pipeline import parse_pipeline
-from passes.stream_k import Decomposition, StreamKPass, walk
+from passes.stream_k import Decomposition, Merge, StreamKPass, walk
 from tests.support.differential import STYLES, random_schedule, with_order
 from tests.support.interp import same_bits
 from tests.support.texts import GEMM, edited
 
 CASES, LONG_CASES, CHUNK = 600, 20_000, 50
 DTYPES = ("f16", "bf16", "f32", "f64", "i8")
+MERGES = (Merge.AUTO, Merge.FIXUP, Merge.ATOMIC_WORKSPACE, Merge.ATOMIC)
 ORDERS = ("", "tile-order{along_m}", "tile-order{group=2}", "tile-order{group=3}", "tile-order")
 
 
@@ -64,7 +65,7 @@ def random_case(seed: int) -> Case:
     tile = tuple(rng.choice((2, 3, 4, 8)) for _ in range(3))
     m, n, k = (_size(rng, t) for t in tile)
     panels = max(1, -(-k // tile[2]))
-    style = rng.choice(STYLES)
+    style, merge = rng.choice(STYLES), rng.choice(MERGES)
     symbolic = style not in ("splits", "hybrid") and rng.random() < 0.3
     options = random_schedule(rng, panels, style)
     if symbolic and options.get("bounds") is Bounds.CEIL:
@@ -77,7 +78,7 @@ def random_case(seed: int) -> Case:
         dtype=rng.choice(DTYPES),
         layouts=(rng.choice(("row", "col")), rng.choice(("row", "col"))),
         order=rng.choice(ORDERS),
-        made=StreamKPass(**options, launch_constants=symbolic or style == "launch"),
+        made=StreamKPass(**options, merge=merge, launch_constants=symbolic or style == "launch"),
         symbolic=symbolic,
         launch_units=rng.choice((None, rng.randint(1, 40))) if style == "launch" else None,
         seed=seed,
@@ -106,10 +107,14 @@ def difference(case: Case) -> str:
 
 def _difference(case: Case, before: Program, after: Program) -> str:
     rng, workspace = Random(case.seed), WorkspaceMemory()
+    units = {} if case.launch_units is None else {"UNITS": case.launch_units}
+    if after.workspaces:  # what an earlier launch left
+        earlier = random_inputs(before, case.seed + 1, sizes=case.sizes())
+        earlier = with_order(after, earlier, case.sizes(), case.seed)
+        run(after, earlier, units, seed=case.seed + 1, workspace=workspace)
     arrays = random_inputs(before, case.seed, sizes=case.sizes())
     again = {name: array.copy() for name, array in arrays.items()}
     again = with_order(after, again, case.sizes(), case.seed)
-    units = {} if case.launch_units is None else {"UNITS": case.launch_units}
     run(before, arrays, seed=case.seed)
     run(after, again, units, seed=case.seed, workspace=workspace, resident=rng.choice((None, 3)))
     wide = np.int64 if case.dtype == "i8" else np.float64
@@ -186,7 +191,8 @@ def test_the_cases_reach_every_choice():
     assert {c.order for c in cases} == set(ORDERS)
     for option in ("bounds", "direction", "slot_order", "tail", "first", "permuted"):
         assert len({getattr(c.made, option) for c in cases}) == len(option_words(option))
-    assert {c.made.decomposition for c in cases} == set(Decomposition)
+    assert {c.made.decomposition for c in cases} == {*Decomposition} - {Decomposition.STREAM_K}
+    assert {c.made.merge for c in cases} == set(MERGES)
     assert {c.layouts for c in cases} == {(a, b) for a in ("row", "col") for b in ("row", "col")}
     assert {0, 1} <= {c.m for c in cases} & {c.n for c in cases} & {c.k for c in cases}
     split = [c for c in cases if c.made.splits and c.made.splits > 1]
@@ -274,10 +280,11 @@ kernel @conv(X: f16[L], Wt: f16[Q], out Y: f32[M])
 
 @pytest.mark.parametrize("text", [BATCHED, TWO_SUMS, CONV], ids=["batched", "two_sums", "conv"])
 @pytest.mark.parametrize("units", [1, 2, 3, 7, 13, 40])
-def test_stream_k_keeps_every_bit_of_other_reductions(text, units):
+@pytest.mark.parametrize("merge", ["auto", "atomic"])
+def test_stream_k_keeps_every_bit_of_other_reductions(text, units, merge):
     before = parse(text)
-    after = parse_pipeline(f"stream-k{{units={units}}}").run(before)
-    for seed in range(5):
+    after = parse_pipeline(f"stream-k{{units={units} merge={merge}}}").run(before)
+    for seed in range(3):
         arrays = random_inputs(before, seed)
         again = {name: array.copy() for name, array in arrays.items()}
         run(before, arrays)
@@ -288,7 +295,7 @@ def test_stream_k_keeps_every_bit_of_other_reductions(text, units):
 @pytest.mark.parametrize("units", [2, 3, 4])
 def test_every_interleaving_of_a_small_stream_k_has_the_same_bits(units):
     before = gemm(4, 2, 9, "f16", tile=(2, 2, 3))
-    after = parse_pipeline(f"stream-k{{units={units}}}").run(before)
+    after = parse_pipeline(f"stream-k{{merge=atomic units={units}}}").run(before)
     expected = random_inputs(before, 0)
     run(before, expected)
     results = list(all_schedules(after, lambda: random_inputs(before, 0)))

@@ -31,6 +31,14 @@ def test_stream_k_refuses_with_just_these_codes(case: RefusedText):
     assert sorted(verdict.codes) == case.codes.split(), verdict.explain()
 
 
+@pytest.mark.parametrize("merge", ["workspace", "fixup"])
+@pytest.mark.parametrize("case", BY_STREAM_K.values(), ids=BY_STREAM_K)
+def test_slots_refuse_them_too(case: RefusedText, merge: str):
+    verdict = parse_pass(f"stream-k{{merge={merge} units=4}}").can_be_applied(parse(case.text))
+    assert isinstance(verdict, Refused)
+    assert sorted(verdict.codes) == (case.in_slots or case.codes).split(), verdict.explain()
+
+
 @pytest.mark.parametrize("case", BY_VERIFIER.values(), ids=BY_VERIFIER)
 def test_a_false_label_is_refused_by_the_verifier(case: RefusedText):
     found = sorted({v.rule for v in violations(parse(case.text))})

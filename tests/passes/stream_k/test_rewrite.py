@@ -14,9 +14,10 @@ from loopir.verifier import verify
 from loopir.walk import walk_program
 from passes.decomposition import Bounds
 from passes.pipeline import parse_pipeline
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from tests.support.golden import check_golden
 from tests.support.texts import GEMM, edited
+from tests.support.wave_kernels import GEMM_ROWS
 
 GOLDEN = {
     "gemm": "",
@@ -25,17 +26,24 @@ GOLDEN = {
     "gemm_atomic_big_units": "stream-k{merge=atomic units=132 bounds=big-units}",
     "gemm_atomic_grouped": "tile-order{group=8},stream-k{merge=atomic}",
     "gemm_atomic_splits": "tile-order{along_m},stream-k{merge=atomic splits=4}",
-    "gemm_split_k": "stream-k{decomposition=split-k splits=5 slot-order=split-slowest}",
-    "gemm_hybrid": "stream-k{decomposition=hybrid units=132}",
-    "gemm_hybrid_last": "stream-k{decomposition=hybrid units=132 direction=backward "
+    "gemm_split_k": "stream-k{merge=atomic decomposition=split-k splits=5 "
+    "slot-order=split-slowest}",
+    "gemm_hybrid": "stream-k{merge=atomic decomposition=hybrid units=132}",
+    "gemm_hybrid_last": "stream-k{merge=atomic decomposition=hybrid units=132 direction=backward "
     "tail=one-tile first=data-parallel permuted=true}",
+    "gemm_workspace": "stream-k{units=132}",
+    "gemm_workspace_hybrid": "stream-k{decomposition=hybrid units=132 first=data-parallel}",
+    "gemm_workspace_fragments": "mma-expand,stream-k{units=400}",
+    "gemm_fixup": "stream-k{merge=fixup units=132}",
+    "gemm_fixup_splits": "stream-k{merge=fixup splits=4}",
+    "gemm_atomic_workspace": "stream-k{merge=atomic-workspace launch-constants=true}",
     "gemm_data_parallel": "stream-k{decomposition=data-parallel}",
     "gemm_data_parallel_units": "stream-k{decomposition=data-parallel units=132}",
 }
 
 
 def rewritten(text: str = GEMM, **options):
-    program = StreamKPass(**({"units": 5} | options)).apply(parse(text))
+    program = StreamKPass(**({"units": 5, "merge": Merge.ATOMIC} | options)).apply(parse(text))
     verify(program)
     return program
 
@@ -92,6 +100,11 @@ def test_ceil_bounds_leave_no_unit_empty():
     assert units == 32  # 63 iterations, two a unit
 
 
+def test_fragments_in_wave_loops_are_stored_by_each_wave_and_folded_by_each(request):
+    program = parse_pipeline("mma-expand,stream-k{splits=5}").run(parse(GEMM_ROWS))
+    check_golden(request, "waves_workspace.lir", to_text(program))
+
+
 def test_units_left_open_are_a_launch_symbol_of_at_most_total():
     kernel = rewritten(units=None).kernels[0]
     assert launch_symbols(kernel) == ("UNITS",)
@@ -142,7 +155,7 @@ def test_names_of_workspaces_and_requirements_are_avoided():
 
 
 def codes(text: str, **options) -> set[str]:
-    return set(StreamKPass(**options).can_be_applied(parse(text)).codes)
+    return set(StreamKPass(**options, merge=Merge.ATOMIC).can_be_applied(parse(text)).codes)
 
 
 def test_counts_whose_product_leaves_63_bits_are_refused():

@@ -1,6 +1,8 @@
 """Stores of convolutions, with split indices and groups: what SK07 and SK10 accept and refuse, and
 that the refused ones would be wrong."""
 
+from itertools import product
+
 import pytest
 
 from loopir.interp import InterpError, RaceError
@@ -8,7 +10,7 @@ from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.verifier import verify
 from passes.base import Refused
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from passes.stream_k.nest import Nest, find_nest
 from tests.support.differential import difference
 from tests.support.texts import edited
@@ -96,12 +98,12 @@ def program(edits: Edits, is_open: bool) -> Program:
     return made
 
 
-def stream_k(is_open: bool, units: int = 5) -> StreamKPass:
-    return StreamKPass(units=units, launch_constants=is_open)
+def stream_k(is_open: bool, units: int = 5, merge: Merge = Merge.ATOMIC) -> StreamKPass:
+    return StreamKPass(units=units, launch_constants=is_open, merge=merge)
 
 
-def codes(made: Program, is_open: bool) -> set[str]:
-    verdict = stream_k(is_open).can_be_applied(made)
+def codes(made: Program, is_open: bool, merge: Merge = Merge.ATOMIC) -> set[str]:
+    verdict = stream_k(is_open, merge=merge).can_be_applied(made)
     return {r.code for r in verdict.reasons} if isinstance(verdict, Refused) else set()
 
 
@@ -113,8 +115,8 @@ both = pytest.mark.parametrize("is_open", [False, True], ids=["constant", "open"
 def test_split_store_is_accepted_and_nothing_changes(name: str, is_open: bool):
     made = program(ACCEPTED[name], is_open)
     assert codes(made, is_open) == set()
-    for units in (1, 3, 7):
-        after = stream_k(is_open, units).apply(made)
+    for units, merge in product((1, 3, 7), (Merge.ATOMIC, Merge.AUTO)):
+        after = stream_k(is_open, units, merge).apply(made)
         assert difference(made, after, SIZES, seed=units, schedules=2) == ""
 
 
@@ -125,6 +127,17 @@ def test_near_miss_is_refused_and_would_be_wrong(name: str, is_open: bool):
     made = program(edits, is_open)
     assert codes(made, is_open) == wanted
     assert is_wrong(made, is_open)
+
+
+@both
+@pytest.mark.parametrize("name", REFUSED)
+def test_slots_zero_nothing_and_leave_what_no_tile_stores(name: str, is_open: bool):
+    wanted, edits = REFUSED[name]
+    made = program(edits, is_open)
+    assert codes(made, is_open, Merge.WORKSPACE) == wanted - {"SK07"}
+    if wanted == {"SK07"}:
+        after = stream_k(is_open, 7, Merge.WORKSPACE).apply(made)
+        assert difference(made, after, SIZES, seed=1) == ""
 
 
 def is_wrong(made: Program, is_open: bool) -> bool:

@@ -11,7 +11,7 @@ from loopir.printer import to_text
 from loopir.verifier import verify
 from passes.base import Refused
 from passes.pipeline import parse_pipeline
-from passes.stream_k import StreamKPass
+from passes.stream_k import Merge, StreamKPass
 from tests.support.interp import same_bits
 from tests.support.reference import outputs_of_both
 from tests.support.texts import edited
@@ -168,17 +168,19 @@ def check_same_bits(before: Program, after: Program, seed: int) -> None:
 
 @pytest.mark.parametrize("name", ACCEPTED)
 @pytest.mark.parametrize("options", ["units=1", "units=5", "units=17", "splits=3"])
-def test_rewritten_program_interprets_to_the_same_bits(name: str, options: str):
+@pytest.mark.parametrize("merge", ["atomic", "auto"])
+def test_rewritten_program_interprets_to_the_same_bits(name: str, options: str, merge: str):
     before = program(*ACCEPTED[name])
-    after = parse_pipeline(f"stream-k{{merge=atomic {options}}}").run(before)
-    for seed in range(4):
+    after = parse_pipeline(f"stream-k{{merge={merge} {options}}}").run(before)
+    for seed in range(2):
         check_same_bits(before, after, seed)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_fault_is_refused_with_just_these_codes(name: str):
+@pytest.mark.parametrize("merge", list(Merge)[1:], ids=lambda m: m.value)
+def test_fault_is_refused_with_just_these_codes(name: str, merge: Merge):
     base, edits, codes = REFUSED[name]
-    verdict = StreamKPass(units=5).can_be_applied(program(base, edits))
+    verdict = StreamKPass(units=5, merge=merge).can_be_applied(program(base, edits))
     assert isinstance(verdict, Refused)
     assert sorted(verdict.codes) == codes.split(), verdict.explain()
 
@@ -204,15 +206,18 @@ def test_partial_tiles_of_every_wave_are_merged_in_its_loop():
 LARGE = edited(AROUND, ("M = 37", "M = 150"), ("BM = 16", "BM = 64"), ("BK = 8", "BK = 16"))
 
 
-@pytest.mark.parametrize("units", [1, 4, 11])
-def test_emitted_kernel_agrees_with_the_interpreter_bit_for_bit(units: int):
-    after = parse_pipeline(f"stream-k{{units={units}}}").run(parse(LARGE))
+@pytest.mark.parametrize("merge", ["workspace", "fixup", "atomic-workspace", "atomic"])
+@pytest.mark.parametrize("units", [4, 11])
+def test_emitted_kernel_agrees_with_the_interpreter_bit_for_bit(units: int, merge: str):
+    after = parse_pipeline(f"stream-k{{units={units} merge={merge}}}").run(parse(LARGE))
     for found, expected in outputs_of_both(after, integer_valued=True):
         assert found.equal(expected)
 
 
 def test_waves_with_fragments_are_refused_for_atomic_merges():
     after = parse_pipeline("mma-expand").run(parse(edited(LARGE, ("WM = 4", "WM = 16"))))
-    verdict = StreamKPass(units=5).can_be_applied(after)
-    assert isinstance(verdict, Refused)
-    assert verdict.codes == {"SK17"}
+    for merge in (Merge.ATOMIC, Merge.ATOMIC_WORKSPACE):
+        verdict = StreamKPass(units=5, merge=merge).can_be_applied(after)
+        assert isinstance(verdict, Refused)
+        assert verdict.codes == {"SK17"}
+    assert StreamKPass(units=5).can_be_applied(after)

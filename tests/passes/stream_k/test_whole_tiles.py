@@ -8,7 +8,7 @@ from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.verifier import verify
 from passes.pipeline import parse_pipeline
-from passes.stream_k import Decomposition, StreamKPass
+from passes.stream_k import Decomposition, Merge, StreamKPass
 from tests.support.differential import difference, known
 from tests.support.kernels import BATCHED, DUAL, IN_PLACE, ROW_MAX, SIZES
 from tests.support.texts import GEMM, MAX_ROWS, edited
@@ -64,7 +64,8 @@ TAKEN = {
 def test_what_an_atomic_merge_refuses_is_whole_in_units(name: str):
     program = parse(TAKEN[name])
     sizes = known(program, SIZES)
-    assert not StreamKPass(units=3, launch_constants=True).can_be_applied(program)
+    atomic = StreamKPass(units=3, launch_constants=True, merge=Merge.ATOMIC)
+    assert not atomic.can_be_applied(program)
     for units in (None, 1, 3, 100):
         made = StreamKPass(
             decomposition=Decomposition.DATA_PARALLEL, units=units, launch_constants=bool(sizes)

@@ -263,7 +263,7 @@ def the_output_is_read_before(rng: Random, parts: Parts) -> Program | None:
 
 def _old_output_read(parts: Parts, put: Callable[[Parts, str], Program]) -> Program | None:
     store, acc = parts.own_store(), parts.alloc
-    if acc.dtype.value == "f16":
+    if store is None or acc.dtype.value == "f16":
         return None
     like = replace(parts.param(store.target.buffer), name="old", direction=Direction.IN)
     loaded = put(parts, retargeted("load was, {}", store.target, "old"))
@@ -284,10 +284,13 @@ def an_alias_that_nothing_reads(rng: Random, parts: Parts) -> Program | None:
 
 @mutation("SK13")
 def a_store_before(rng: Random, parts: Parts) -> Program | None:
-    target = parts.own_store().target
+    store = parts.own_store()
+    if store is None:
+        return None
+    target = store.target
     like = replace(parts.param(target.buffer), name="early")
-    store = retargeted(f"store {{}}, {parts.accumulator.tile}", target, "early")
-    return with_param(parts.at_start(store), like)
+    early = retargeted(f"store {{}}, {parts.accumulator.tile}", target, "early")
+    return with_param(parts.at_start(early), like)
 
 
 @mutation("SK13")

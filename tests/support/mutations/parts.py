@@ -84,10 +84,10 @@ class Parts:
         found = [p for p in self.after if isinstance(p[1], Store)]
         return rng.choice(found)  # pyright: ignore
 
-    def own_store(self) -> Store:
-        """One of the first accumulator."""
+    def own_store(self) -> Store | None:
+        """One of the first accumulator, if it is stored as it is."""
         stores = (s for _, s in self.after if isinstance(s, Store))
-        return next(s for s in stores if s.tile == self.accumulator.tile)
+        return next((s for s in stores if s.tile == self.accumulator.tile), None)
 
     def load(self, rng: Random) -> tuple[Path, Load]:
         """One of the loads of the panel loop."""

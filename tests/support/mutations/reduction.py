@@ -3,13 +3,24 @@
 from dataclasses import replace
 from random import Random
 
-from loopir.nodes import Alloc, Barrier, Dot, Ewise, Fill, For, Let, Literal, Program
+from loopir.nodes import (
+    Alloc,
+    Barrier,
+    Body,
+    Dot,
+    Ewise,
+    Fill,
+    For,
+    Let,
+    Literal,
+    Program,
+)
 from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.symbols import imin, sym, to_expr
 from loopir.types import Direction, ReduceOp, Space
-from loopir.walk import substitute_node
-from tests.support.edits import put_after, put_before, replaced, spliced
+from loopir.walk import node_at, substitute_node
+from tests.support.edits import put_after, put_before, replaced, spliced, statements
 from tests.support.mutations.parts import Parts, around, mutation, retargeted, with_param, wrapped
 
 # --- where an accumulator starts ------------------------------------------------------------------
@@ -29,7 +40,10 @@ def starts_elsewhere_in_one_row(rng: Random, parts: Parts) -> Program | None:
 
 @mutation("SK12")
 def starts_at_a_bias(rng: Random, parts: Parts) -> Program | None:
-    access = parts.own_store().target
+    store = parts.own_store()
+    if store is None:
+        return None
+    access = store.target
     like = replace(parts.param(access.buffer), name="bias", direction=Direction.IN)
     load = retargeted(f"load {parts.accumulator.tile}, {{}}", access, "bias")
     return with_param(parts.at_start(load), like)
@@ -142,7 +156,10 @@ def read_in_the_loop(rng: Random, parts: Parts) -> Program | None:
 @mutation("V39 SK13")
 def stored_in_the_loop(rng: Random, parts: Parts) -> Program | None:
     """An accumulator, or a tile that was loaded."""
-    tile, access = parts.accumulator.tile, parts.own_store().target
+    store = parts.own_store()
+    if store is None:
+        return None
+    tile, access = parts.accumulator.tile, store.target
     if rng.random() < 0.5:
         _, load = parts.load(rng)
         tile, access = load.tile, load.source
@@ -238,9 +255,25 @@ def reduce_in_a_condition(rng: Random, parts: Parts) -> Program | None:
 @mutation()
 def reduce_in_a_wave(rng: Random, parts: Parts) -> Program | None:
     """Every wave adds all panels, before and after."""
-    barriers = [path for path, s in parts.inside if isinstance(s, Barrier)]
+    return _in_waves(parts, rng.choice((0, 1, 2, 3)), ())
+
+
+@mutation()
+def left_to_the_next_wave(rng: Random, parts: Parts) -> Program | None:
+    """Every wave adds, in each panel, what the wave before it left."""
+    tile, acc = parts.alloc, parts.accumulator.tile
+    if tile.dtype.value == "f16":
+        return None
+    adding = Parts.of(parts.in_panel(f"ewise {acc} = {acc} + left"))
+    program = _in_waves(adding, 2, statements("ewise left = left + 1"))
+    made = (replace(tile, name="left"), Fill("left", Literal(0)))
+    return put_before(program, parts.reduce_path, made)
+
+
+def _in_waves(parts: Parts, trip: int, behind: Body) -> Program:
     program = parts.program
+    barriers = [path for path, s in parts.inside if isinstance(s, Barrier)]
     for path in reversed(barriers):
         program = spliced(program, path, ())
-    trip = rng.choice((0, 1, 2, 3))
-    return around(Parts.of(program), parts.reduce_path, f"wave again in 0 .. {trip}")
+    inner = node_at(program, parts.reduce_path), *behind
+    return spliced(program, parts.reduce_path, wrapped(f"wave again in 0 .. {trip}", inner))
