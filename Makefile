@@ -8,7 +8,7 @@ JOBS ?= 2
 unexport TRITON_INTERPRET
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-gpu check format bench bench-compile clean
+.PHONY: help setup demo test test-long test-gpu check format bench bench-merges bench-compile clean
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -23,7 +23,7 @@ setup: $(VENV)/.ready ## make .venv with everything in it
 demo: $(VENV)/.ready ## the main job on the CPU: IR, schedule, Triton source, checked result, a cubin
 	$(BIN)/python examples/quickstart.py
 
-test: $(VENV)/.ready ## the tests that need no GPU
+test: $(VENV)/.ready ## the tests that need no GPU, a sample of the slow families
 	$(BIN)/python -m pytest -n $(JOBS) -q
 
 test-long: $(VENV)/.ready ## the tests at their full counts
@@ -45,6 +45,9 @@ format: $(VENV)/.ready ## rewrite the sources in the house format
 
 bench: ## GEMM times against torch.matmul, with the python3 of a machine that has a GPU
 	$(PYTHON) -m benchmarks.gemm
+
+bench-merges: ## the merges of stream-k against each other and torch.matmul, on a machine with a GPU
+	$(PYTHON) -m benchmarks.merges
 
 bench-compile: $(VENV)/.ready ## import, rewrite and compile times on this machine
 	$(BIN)/python -m benchmarks.compile_time

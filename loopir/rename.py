@@ -1,38 +1,54 @@
-"""Giving a stretch of statements names of its own, so that it can stand in a kernel twice."""
+"""Names that are not in use; giving a stretch of statements names of its own, so that it can stand
+in a kernel twice."""
 
-from collections.abc import Collection
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sympy
 
+from loopir.lexer import MAX_NAME
 from loopir.nodes import Body
 from loopir.symbols import substitute, sym
-from loopir.tile_order import fresh_name
-from loopir.walk import names_made, walk
+from loopir.walk import map_leaves, names_made, walk
+
+_LONGEST_NUMBER = 8
 
 #: fields that hold a word, or the name of what no statement makes
 _NOT_LOCAL = frozenset({"fn", "op", "buffer"})
 
 
+def fresh_name(wanted: str, taken: Collection[str]) -> str:
+    """`wanted`, or the first of `wanted_1`, `wanted_2`, ... that is not taken, cut to the length of
+    a name."""
+    wanted = wanted[:MAX_NAME]
+    if wanted not in taken:
+        return wanted
+    stem, n = wanted[: MAX_NAME - _LONGEST_NUMBER], 1
+    while f"{stem}_{n}" in taken:
+        n += 1
+    return f"{stem}_{n}"
+
+
+def fresh_names(wanted: Mapping[str, str], taken: Collection[str]) -> dict[str, str]:
+    """A fresh name in place of each that is wanted; no two of them are one."""
+    made: dict[str, str] = {}
+    used = set(taken)
+    for key, name in wanted.items():
+        made[key] = fresh_name(name, used)
+        used.add(made[key])
+    return made
+
+
 def renamed(body: Body, taken: Collection[str]) -> Body:
     """`body` with each name that its statements make (tiles, scalars, flags, loop variables)
     replaced by one that is not `taken`, wherever it occurs."""
-    names: dict[str, str] = {}
-    for _, stmt in walk(body):
-        for name in sorted(names_made(stmt)):
-            names[name] = fresh_name(name, {*taken, *names.values()})
-    return _with_names(body, names)
+    made = (name for _, stmt in walk(body) for name in sorted(names_made(stmt)))
+    names = fresh_names({name: name for name in made}, taken)
+    symbols = {old: sym(new) for old, new in names.items()}
 
+    def changed(leaf: Any) -> Any:
+        if isinstance(leaf, sympy.Expr):
+            return substitute(leaf, symbols)
+        return names.get(leaf, leaf) if isinstance(leaf, str) else leaf
 
-def _with_names(node: Any, names: dict[str, str]) -> Any:
-    if isinstance(node, str):
-        return names.get(node, node)
-    if isinstance(node, sympy.Expr):
-        return substitute(node, {old: sym(new) for old, new in names.items()})
-    if isinstance(node, tuple):
-        return tuple(_with_names(n, names) for n in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    parts = {f.name: getattr(node, f.name) for f in fields(node) if f.name not in _NOT_LOCAL}
-    return replace(node, **{n: _with_names(value, names) for n, value in parts.items()})
+    return map_leaves(body, changed, _NOT_LOCAL)

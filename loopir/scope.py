@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from loopir.nodes import Alloc, Binding, Kernel, Param, Program, Workspace
-from loopir.symbols import names_of, to_expr, try_evaluate
+from loopir.symbols import Expr, names_of, substitute, to_expr, try_evaluate
 from loopir.walk import expressions, walk
 
 #: bindings that square each other would otherwise run out of memory
@@ -20,6 +20,14 @@ def constants(kernel: Kernel) -> dict[str, int]:
         if value is not None and abs(value) < _LIMIT:
             env[binding.name] = value
     return env
+
+
+def spelled(kernel: Kernel) -> dict[str, Expr]:
+    """Each name of the `where` clause as an expression of launch symbols and numbers."""
+    found: dict[str, Expr] = {}
+    for binding in kernel.where:
+        found[binding.name] = substitute(binding.expr, found)
+    return found
 
 
 def resized(program: Program, sizes: Mapping[str, int]) -> Program:

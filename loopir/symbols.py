@@ -149,6 +149,11 @@ def imax(*args: IntLike) -> Expr:
     return _call(Max, *args)
 
 
+def count(extent: Expr) -> Expr:
+    """How many iterations or blocks there are: none where the extent is negative."""
+    return extent if extent.is_nonnegative else imax(0, extent)
+
+
 def operands(expr: sympy.Basic) -> tuple[Expr, ...]:
     """The direct parts of an expression; every part of an index expression is one."""
     return expr.args  # pyright: ignore[reportReturnType]

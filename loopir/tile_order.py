@@ -4,12 +4,10 @@ from collections.abc import Collection
 
 import sympy
 
-from loopir.lexer import MAX_NAME
 from loopir.nodes import GridAxis, Let, TileOrder
+from loopir.rename import fresh_name
 from loopir.symbols import Expr, floordiv, imin, mod, sym
 from loopir.types import OrderKind
-
-_LONGEST_NUMBER = 8
 
 
 def decode(
@@ -52,15 +50,3 @@ def _decode_plane(
         Let(rows.iv, sym(first) + mod(sym(rest), sym(height))),
         Let(cols.iv, floordiv(sym(rest), sym(height))),
     )
-
-
-def fresh_name(wanted: str, taken: Collection[str]) -> str:
-    """`wanted`, or the first of `wanted_1`, `wanted_2`, ... that is not taken, cut to the length of
-    a name."""
-    wanted = wanted[:MAX_NAME]
-    if wanted not in taken:
-        return wanted
-    stem, n = wanted[: MAX_NAME - _LONGEST_NUMBER], 1
-    while f"{stem}_{n}" in taken:
-        n += 1
-    return f"{stem}_{n}"

@@ -50,6 +50,9 @@ DOT_ACCUMULATORS = {
     DType.I8: (DType.I32,),
 }
 
+#: elements along the rows and the columns of a dot that one MMA step takes
+MMA_SIDE = 16
+
 _LARGEST = {
     DType.F8E4M3: 448.0,
     DType.F8E5M2: 57344.0,
@@ -58,6 +61,11 @@ _LARGEST = {
     DType.F32: float.fromhex("0x1.fffffep127"),
     DType.F64: float.fromhex("0x1.fffffffffffffp1023"),
 }
+
+
+def panel_step(dtype: DType) -> int:
+    """Elements of the summed axis that one MMA step of operands of `dtype` takes."""
+    return 2 * MMA_SIDE if dtype.bits == 8 else MMA_SIDE
 
 
 def tile_types(kernel: Kernel) -> dict[str, TileType]:

@@ -5,7 +5,7 @@ A path names a node inside a program by the fields and indices that lead to it, 
 them to lines.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias
 
@@ -29,6 +29,9 @@ from loopir.types import ForKind
 
 Path: TypeAlias = tuple[str | int, ...]
 
+#: a statement and where it stands
+Placed: TypeAlias = tuple[Path, Stmt]
+
 
 def node_at(root: Any, path: Path) -> Any:
     """The node that `path` leads to from `root`."""
@@ -42,7 +45,7 @@ def body_fields(stmt: Stmt) -> tuple[str, ...]:
     return tuple(n for n in ("body", "then", "orelse") if hasattr(stmt, n))
 
 
-def walk(body: Body, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
+def walk(body: Body, path: Path = ()) -> Iterator[Placed]:
     """Every statement below `body`, in text order, each with its path (`path` leads to `body`
     itself)."""
     for i, stmt in enumerate(body):
@@ -52,7 +55,7 @@ def walk(body: Body, path: Path = ()) -> Iterator[tuple[Path, Stmt]]:
             yield from walk(getattr(stmt, name), (*here, name))
 
 
-def walk_program(program: Program) -> Iterator[tuple[Path, Stmt]]:
+def walk_program(program: Program) -> Iterator[Placed]:
     for i, kernel in enumerate(program.kernels):
         yield from walk(kernel.body, ("kernels", i, "body"))
 
@@ -72,18 +75,11 @@ def names_made(stmt: Stmt) -> frozenset[str]:
     return frozenset(axis.iv for axis in grid_axes(stmt))
 
 
-def enclosing(root: Any, path: Path) -> Iterator[tuple[Path, Stmt]]:
+def enclosing(root: Any, path: Path) -> Iterator[Placed]:
     """The statements around the one at `path`, outermost first, each with its path from `root`, a
     body."""
     for end in range(1, len(path), 2):
         yield path[:end], node_at(root, path[:end])
-
-
-def grid_band(grid: Grid, path: Path) -> Iterator[tuple[Path, Grid]]:
-    """`grid` and the grids that are, one by one, the whole body of the one around them."""
-    yield path, grid
-    if len(grid.body) == 1 and isinstance(grid.body[0], Grid):
-        yield from grid_band(grid.body[0], (*path, "body", 0))
 
 
 def is_wave_loop(stmt: Any) -> bool:
@@ -94,13 +90,21 @@ def is_parallel_loop(stmt: Any) -> bool:
     return isinstance(stmt, For) and stmt.kind is ForKind.PARALLEL
 
 
-def parallel_band(stmt: Stmt, path: Path) -> Iterator[tuple[Path, For]]:
-    """`stmt`, if it is a parallel loop, and the parallel loops that are, one by one, the whole body
-    of the one around them."""
-    if isinstance(stmt, For) and is_parallel_loop(stmt):
+def band(stmt: Any, path: Path, belongs: Callable[[Any], bool]) -> Iterator[tuple[Path, Any]]:
+    """`stmt`, if it `belongs`, and those that are, one by one, the whole body of the one around
+    them."""
+    if belongs(stmt):
         yield path, stmt
         if len(stmt.body) == 1:
-            yield from parallel_band(stmt.body[0], (*path, "body", 0))
+            yield from band(stmt.body[0], (*path, "body", 0), belongs)
+
+
+def grid_band(grid: Grid, path: Path) -> Iterator[tuple[Path, Grid]]:
+    return band(grid, path, lambda stmt: isinstance(stmt, Grid))
+
+
+def parallel_band(stmt: Stmt, path: Path) -> Iterator[tuple[Path, For]]:
+    return band(stmt, path, is_parallel_loop)
 
 
 def map_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
@@ -132,15 +136,18 @@ def symbol_names(node: Any) -> frozenset[str]:
 
 def substitute_node(node: Any, values: dict[str, Expr]) -> Any:
     """`node`, nested statements included, with symbols replaced in every index expression."""
-    if isinstance(node, sympy.Expr):
-        return substitute(node, values)
+    return map_leaves(node, lambda v: substitute(v, values) if isinstance(v, sympy.Expr) else v)
+
+
+def map_leaves(node: Any, change: Callable[[Any], Any], kept: Collection[str] = ()) -> Any:
+    """`node`, nested statements included, with `change(leaf)` in place of every word, number and
+    expression, but for the fields named in `kept`."""
     if isinstance(node, tuple):
-        return tuple(substitute_node(n, values) for n in node)
-    if is_dataclass(node) and not isinstance(node, type):
-        return replace(
-            node, **{f.name: substitute_node(getattr(node, f.name), values) for f in fields(node)}
-        )
-    return node
+        return tuple(map_leaves(n, change, kept) for n in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return change(node)
+    parts = {f.name: getattr(node, f.name) for f in fields(node) if f.name not in kept}
+    return replace(node, **{n: map_leaves(value, change, kept) for n, value in parts.items()})
 
 
 def defined_names(kernel: Kernel) -> frozenset[str]:
@@ -158,3 +165,9 @@ def defined_names(kernel: Kernel) -> frozenset[str]:
         }
         names |= {axis.iv for axis in getattr(stmt, "axes", ())}
     return frozenset(names)
+
+
+def names_in_use(program: Program, kernel: Kernel) -> frozenset[str]:
+    """What a fresh name of a kernel must avoid where the workspaces of its program are in reach."""
+    memory = program.workspaces
+    return defined_names(kernel).union((w.name for w in memory), *map(symbol_names, memory))

@@ -11,6 +11,9 @@ from loopir.verifier import verify
 from loopir.walk import Path
 from passes.options import check_options, pass_text
 
+#: (label, text), as `--explain` prints them
+Rows: TypeAlias = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -86,8 +89,8 @@ class Pass:
     def rewrite(self, program: Program, plan: Any) -> Program:
         raise NotImplementedError
 
-    def report(self, plan: Any) -> tuple[tuple[str, str], ...]:
-        """What `plan` amounts to, as rows (label, text) for `loopir-opt --explain`."""
+    def report(self, plan: Any) -> Rows:
+        """What `plan` amounts to, as rows for `loopir-opt --explain`."""
         return ()
 
     def can_be_applied(self, program: Program) -> Verdict:

@@ -3,14 +3,13 @@ candidates, workspace, determinism."""
 
 from loopir.nodes import Program
 from loopir.verifier import verify
-from passes.base import Pass, Refused
+from passes.base import Pass, Refused, Rows
 from passes.decomposition.arithmetic import check_size
 from passes.decomposition.cost import UNIT_COST_MODEL, CostModel
 from passes.stream_k import StreamKPass
 from passes.stream_k.comparison import Comparison
 from passes.stream_k.nest import find_nest
 from passes.stream_k.problem import problem_of
-from passes.stream_k.report import Rows
 
 ASSUMED_SMS = 132
 
@@ -42,7 +41,7 @@ def explain(
     problem = problem_of(verdict.plan.nest) if isinstance(p, StreamKPass) else None
     if problem is None:
         return text
-    comparison = Comparison(problem, *device, cost, verdict.plan.schedule)
+    comparison = Comparison(problem, *device, cost, verdict.plan)
     return f"{text}\n{_compared(program, comparison.rows(), comparison)}"
 
 

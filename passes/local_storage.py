@@ -46,7 +46,7 @@ from loopir.nodes import Alloc, Arrive, Barrier, Body, For, Kernel, Let, Load, P
 from loopir.scope import allocs
 from loopir.types import Space
 from loopir.walk import Path, enclosing, is_parallel_loop, is_wave_loop, map_bodies, walk
-from passes.base import Pass, Refusal
+from passes.base import Pass, Refusal, Rows
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -88,7 +88,7 @@ class LocalStoragePass(Pass):
             program, kernels=tuple(replace(k, body=_placed(k.body, p)) for k, p in kernels)
         )
 
-    def report(self, plan: Plan) -> tuple[tuple[str, str], ...]:
+    def report(self, plan: Plan) -> Rows:
         def names(space: str) -> str:
             return ", ".join(n for p in plan.placements for n in getattr(p, space)) or "none"
 

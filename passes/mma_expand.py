@@ -14,8 +14,8 @@ Requires: MX01 a dot accumulates into a register tile; MX02 each such tile is us
     such dot are whole MMA steps (the verifier allows no accumulator type that an MMA lacks); MX04
     no atomic merges such a tile (docs/refusals.md).
 Guarantees: only the space of these tiles changes: same values, same bits. No workspace, no zeroing.
-    `stream-k{merge=atomic}` refuses the result (SK17), and this pass refuses the result of that
-    (MX04): partial tiles of fragments meet by slots.
+    The atomic merges of `stream-k`, `atomic` and `atomic-workspace`, refuse the result (SK17), and
+    this pass refuses the result of those (MX04): partial tiles of fragments meet by slots.
 Not handled: which target has an MMA of which type (f32 in full precision: CDNA alone); where there
     is none the backend multiplies without, to the same precision.
 Source of the steps: PTX ISA, `mma` and `wgmma` shapes; Triton's `tl.dot` takes no smaller ones.
@@ -27,12 +27,10 @@ from typing import ClassVar
 
 from loopir.nodes import Alloc, Atomic, Body, Dot, Kernel, Load, Program, Stmt
 from loopir.scope import allocs
-from loopir.tile_types import TileType, tile_types
-from loopir.types import DType, Space
+from loopir.tile_types import MMA_SIDE, TileType, panel_step, tile_types
+from loopir.types import Space
 from loopir.walk import Path, map_bodies, walk
-from passes.base import Pass, Refusal
-
-_SIDE = 16
+from passes.base import Pass, Refusal, Rows
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class MmaExpandPass(Pass):
             kernels=tuple(replace(k, body=_in_fragments(k.body, tiles)) for k, tiles in kernels),
         )
 
-    def report(self, plan: Plan) -> tuple[tuple[str, str], ...]:
+    def report(self, plan: Plan) -> Rows:
         names = (name for tiles in plan.tiles for name in sorted(tiles))
         return (("fragments", ", ".join(names)),)
 
@@ -125,19 +123,14 @@ def _wrong_steps(
         return
     (m, n), (_, k), dtype = types[stmt.acc].shape, types[stmt.a].shape, types[stmt.a].dtype
     step = panel_step(dtype)
-    if m % _SIDE or n % _SIDE or k % step:
+    if m % MMA_SIDE or n % MMA_SIDE or k % step:
         rule = "the sides of a dot are whole steps of an MMA"
         found = f"[{m}, {k}] by [{k}, {n}]"
         hint = (
-            f"take tiles whose rows and columns are multiples of {_SIDE}, and a panel of a "
+            f"take tiles whose rows and columns are multiples of {MMA_SIDE}, and a panel of a "
             f"multiple of {step} for {dtype.value}, and mask the edges"
         )
         yield Refusal("MX03", rule, path, found, hint)
-
-
-def panel_step(dtype: DType) -> int:
-    """Elements of the summed axis that one MMA step of operands of `dtype` takes."""
-    return 2 * _SIDE if dtype.bits == 8 else _SIDE
 
 
 def _merged_atomically(path: Path, stmt: Stmt, tiles: frozenset[str]) -> Iterator[Refusal]:
@@ -145,7 +138,7 @@ def _merged_atomically(path: Path, stmt: Stmt, tiles: frozenset[str]) -> Iterato
     if isinstance(stmt, Atomic) and stmt.tile in tiles:
         rule = "no atomic merges an accumulator, whose elements a fragment does not address"
         found = f"an atomic of {stmt.tile}"
-        hint = "leave mma-expand out"
+        hint = "leave mma-expand out, or take merge=workspace or merge=fixup for stream-k before it"
         yield Refusal("MX04", rule, path, found, hint, stmt.tile)
 
 

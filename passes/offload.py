@@ -28,9 +28,9 @@ from loopir.effects import buffers_read, buffers_written
 from loopir.nodes import Atomic, For, Grid, GridAxis, Kernel, Program, Stmt
 from loopir.printer import expr_text
 from loopir.scope import constants
-from loopir.symbols import Expr, imax, names_of, try_evaluate
+from loopir.symbols import Expr, count, imax, names_of, try_evaluate
 from loopir.walk import Path, parallel_band
-from passes.base import Pass, Refusal
+from passes.base import Pass, Refusal, Rows
 
 Band: TypeAlias = tuple[tuple[Path, For], ...]
 
@@ -56,7 +56,7 @@ class OffloadPass(Pass):
             program, kernels=tuple(replace(k, body=(g,)) if g else k for k, g in kernels)
         )
 
-    def report(self, plan: "Plan") -> tuple[tuple[str, str], ...]:
+    def report(self, plan: "Plan") -> Rows:
         return tuple(("grid", _axes_text(grid)) for grid in plan.grids if grid)
 
 
@@ -150,5 +150,6 @@ def _grid(kernel: Kernel, band: Band) -> Grid:
 def _extent(end: Expr, sizes: dict[str, int]) -> Expr:
     """A loop to a negative end has no iteration; two such extents of a grid have a product."""
     value = try_evaluate(end, sizes)
-    is_count = end.is_nonnegative if value is None else value >= 0
-    return end if is_count else imax(0, end)
+    if value is None:
+        return count(end)
+    return end if value >= 0 else imax(0, end)

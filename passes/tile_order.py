@@ -19,7 +19,7 @@ from typing import ClassVar
 from loopir.nodes import Grid, Grid1D, Kernel, Program, TileOrder
 from loopir.types import OrderKind
 from loopir.walk import Path
-from passes.base import Pass, Refusal
+from passes.base import Pass, Refusal, Rows
 from passes.options import option
 
 DEFAULT_GROUP = 8
@@ -43,7 +43,7 @@ class TileOrderPass(Pass):
     def rewrite(self, program: Program, plan: TileOrder) -> Program:
         return replace(program, kernels=tuple(_ordered(k, plan) for k in program.kernels))
 
-    def report(self, plan: TileOrder) -> tuple[tuple[str, str], ...]:
+    def report(self, plan: TileOrder) -> Rows:
         is_grouped = plan.kind is OrderKind.GROUPED
         return (("tile order", f"grouped({plan.group})" if is_grouped else plan.kind.value),)
 

@@ -1,10 +1,10 @@
 """Options and marks of the whole suite. Imports nothing heavy: the suite also runs where only torch
 and triton are."""
 
-from zlib import crc32
-
 import hypothesis
 import pytest
+
+from tests.support.sampling import kept
 
 # the deadline of a single example would fail on a busy machine; the test's own timeout stands
 hypothesis.settings.register_profile("loopir", deadline=None)
@@ -16,6 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests at their full counts")
 
 
+@pytest.hookimpl(trylast=True)  # behind -k and -m: a third of what they leave
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
@@ -24,7 +25,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
         if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="runs with --long"))
-    _sample(config, items)
+    if not config.getoption("--long") and not _names_a_test(config):
+        _sample(config, items)
 
 
 def _has_gpu() -> bool:
@@ -33,37 +35,26 @@ def _has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-#: files whose parametrized cases are many and slow: a run without --long takes every third one,
-#: by the checksum of its name, so that the test suite ends in time on two cores
-_SAMPLED = (
-    "tests/loopir/test_build_",
-    "tests/test_zoo.py",
-    "tests/workloads/",
-    "tests/backends/test_merge_numerics.py",
-    "tests/backends/test_workspaces.py",
-    "tests/passes/stream_k/test_attacks.py",
-    "tests/passes/stream_k/test_decompositions.py",
-    "tests/passes/stream_k/test_merge_bits.py",
-    "tests/passes/stream_k/test_merge_faults.py",
-    "tests/passes/stream_k/test_merges.py",
-    "tests/passes/test_local_storage.py",
-    "tests/passes/test_lowering.py",
-    "tests/passes/test_offload.py",
-    "tests/passes/stream_k/test_split_stores.py",
-    "tests/passes/test_soundness.py",
-    "tests/passes/tile/",
-)
+def _names_a_test(config: pytest.Config) -> bool:
+    return any("::" in arg for arg in config.args)
 
 
 def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cases that only --long runs; those marked gpu all stay."""
-    left_out = [] if config.getoption("--long") else [i for i in items if _is_left_out(i)]
+    """Leave out the cases that only --long runs, of the functions marked `sampled`."""
+    functions: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and _may_be_left_out(item):
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: list[pytest.Item] = []
+    for cases in functions.values():
+        chosen = kept({case.nodeid: case.callspec.params for case in cases})
+        left_out += [case for case in cases if case.nodeid not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
 
 
-def _is_left_out(item: pytest.Item) -> bool:
-    is_case = item.nodeid.startswith(_SAMPLED) and "[" in item.nodeid
-    return is_case and not item.get_closest_marker("gpu") and crc32(item.nodeid.encode()) % 3 > 0
+def _may_be_left_out(item: pytest.Function) -> bool:
+    marks = {mark.name for mark in item.iter_markers()}
+    return "sampled" in marks and not marks & {"whole", "gpu"} and hasattr(item, "callspec")

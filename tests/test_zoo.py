@@ -3,22 +3,22 @@ what the backend makes of both."""
 
 import numpy as np
 import pytest
-import torch
 
-from backends.triton_codegen import CompiledKernel, compile
-from backends.triton_codegen.dtypes import TORCH_NAME
+from backends.triton_codegen import compile
 from loopir.interp import Seeded, run
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.printer import to_text
-from loopir.scope import launch_symbols
 from loopir.types import Direction
 from loopir.verifier import verify
 from passes.base import Refused
 from passes.pipeline import parse_pipeline
 from passes.stream_k import Merge, StreamKPass
 from tests.support.interp import same_bits
+from tests.support.launches import launched
 from tests.support.zoo import CASES, ZOO, Arrays, Case
+
+pytestmark = pytest.mark.sampled
 
 UNITS = (1, 2, 5, 7, 64)
 MERGES = (Merge.ATOMIC, Merge.WORKSPACE, Merge.FIXUP, Merge.ATOMIC_WORKSPACE)
@@ -113,36 +113,12 @@ def test_stream_k_changes_no_bit_of_any_result(case: Case, merge: Merge):
 # --- the backend
 
 
-def launched(case: Case, program: Program, seed: int, target: str, **settings: int) -> Arrays:
-    """All arrays after a run of the emitted kernel."""
-    arrays = case.inputs(seed)
-    params, device = program.kernels[0].params, "cuda" if target == "jit" else "cpu"
-    tensors = [on_device(arrays[p.name], TORCH_NAME[p.dtype], device) for p in params]
-    kernel = compile(program, target, **settings)
-    assert isinstance(kernel, CompiledKernel)
-    measured = {str(size) for p in params for size in p.shape}
-    open_names = set(launch_symbols(program.kernels[0])) - measured
-    kernel(*tensors, **{n: v for n, v in case.sizes.items() if n in open_names})
-    for param, tensor in zip(params, tensors, strict=True):
-        arrays[param.name] = tensor.cpu().to(torch.from_numpy(arrays[param.name]).dtype).numpy()
-    return arrays
-
-
-def on_device(array: np.ndarray, dtype: str, device: str) -> torch.Tensor:
-    """A copy of the values, with the strides of the array."""
-    source = torch.from_numpy(np.ascontiguousarray(array)).to(getattr(torch, dtype))
-    strides = [s // array.itemsize for s in array.strides]
-    return torch.empty_strided(array.shape, strides, dtype=source.dtype, device=device).copy_(
-        source
-    )
-
-
 def check_backend(case: Case, program: Program, target: str) -> None:
-    reference = computed(case, program, 4)
-    found = launched(case, program, 4, target)
+    reference, arrays = computed(case, program, 4), case.inputs(4)
+    found = launched(program, arrays, target, sizes=case.sizes)
     for name in outputs(program):
         np.testing.assert_array_equal(found[name], reference[name], name)
-    check(case, found)
+    check(case, arrays | found)
 
 
 @each

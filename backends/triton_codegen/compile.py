@@ -45,12 +45,18 @@ class CompiledKernel:
         function = getattr(self.namespace, "workspace_bytes", None)
         return function(**sizes) if function else 0
 
-    def new_workspace(self, device: int, **sizes: Any) -> Any:
+    def new_workspace(self, device: Any, **sizes: Any) -> Any:
         """A workspace that the caller owns, for `kernel(..., workspace=it)`: `new_workspace()` of
-        the emitted file. CodegenError: the program has no workspace."""
+        the emitted file. `device`: a number, -1 for the CPU, a torch.device or its name, None for
+        the current one. CodegenError: the program has no workspace. ValueError: no such device."""
         if not self.module.program.workspaces:
             raise CodegenError(f"{self.module.names}: no workspace is needed")
         return self.namespace.new_workspace(device, **sizes)
+
+    def release_workspaces(self) -> None:
+        """Let go of the memory that launches keep: `release_workspaces()` of the emitted file."""
+        if self.module.program.workspaces:
+            self.namespace.release_workspaces()
 
     def __call__(self, *tensors: Any, **options: Any) -> None:
         """Launch on the current stream of the tensors' device, or run on the CPU if the target is
@@ -85,10 +91,11 @@ def _reason(error: Exception, target: Target, module: Module) -> str | None:
     from triton.errors import TritonError
     from triton.runtime.errors import OutOfResources
 
+    name = module.one_of_names
     if isinstance(error, OutOfResources) and error.name == "shared memory":
-        return shared_memory_text(target.text, module.names, error.required, error.limit, module)
+        return shared_memory_text(target.text, name, error.required, error.limit, module)
     if isinstance(error, TritonError):
-        return f"{target.text}: Triton cannot run {module.names}: {error}"
+        return f"{target.text}: Triton cannot run {name}: {error}"
     return None
 
 

@@ -8,11 +8,11 @@ from backends.triton_codegen.module import Module
 from backends.triton_codegen.names import Names
 from backends.triton_codegen.settings import TRITON_FAMILY, Settings
 from backends.triton_codegen.waves import collapse_waves
-from backends.triton_codegen.workspace import parts_of
 from loopir import __version__
 from loopir.nodes import Program
 from loopir.printer import to_text
 from loopir.verifier import verify
+from loopir.workspaces import parts_of
 
 
 def emit(program: Program, settings: Settings | None = None, pipeline: str = "") -> Module:
@@ -32,13 +32,19 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
     source = "".join(
         (
             _header(program, settings, pipeline),
-            "import torch\nimport triton\nimport triton.language as tl\n\n\n",
+            _THREADING if parts.all else "",
+            _IMPORTS,
             helper_text({name for t in texts for name in t.helpers}),
             f"{kernels}\n\n\n",
             launcher.source,
         )
     )
-    return Module(source, infos, settings, program, launcher.keywords, parts.total_bytes)
+    needs = parts.total_bytes, launcher.idle_needs_no_workspace
+    return Module(source, infos, settings, program, launcher.keywords, *needs)
+
+
+_THREADING = "import threading\n\n"
+_IMPORTS = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 
 
 def _kernel_texts(program: Program, settings: Settings) -> list[KernelText]:

@@ -85,9 +85,12 @@ def has_dot(body: Body) -> bool:
 
 
 def carried_sums(body: Body) -> tuple[str, ...]:
-    """The tiles that a loop over `body` adds sums or products along an axis to, in order."""
-    ewises = [s for _, s in walk(body) if isinstance(s, Ewise) and s.tile in tiles_read(s)]
-    return tuple(dict.fromkeys(s.tile for s in ewises if _combines_an_axis(s.expr)))
+    """The tiles that a loop over `body` may add sums or products along an axis to, in order: those
+    that an ewise of it makes of what the turn before left, however many steps it takes."""
+    ewises = [s for _, s in walk(body) if isinstance(s, Ewise)]
+    if not any(_combines_an_axis(s.expr) for s in ewises):
+        return ()
+    return tuple(dict.fromkeys(s.tile for s in ewises if needs_initial_value(s.tile, body)))
 
 
 def _combines_an_axis(expr: Ewise_) -> bool:

@@ -46,16 +46,12 @@ from loopir.nodes import (
     Store,
     While,
 )
-from loopir.symbols import Expr, imax, names_of, sym
-from loopir.tile_order import decode, fresh_name
+from loopir.rename import fresh_name
+from loopir.symbols import Expr, count, names_of, sym
+from loopir.tile_order import decode
 from loopir.walk import Path, defined_names, grid_band, is_parallel_loop, walk
 
 _MIN_DOT = 16
-
-
-def _count(extent: Expr) -> Expr:
-    """Blocks along an axis: none where its extent is negative."""
-    return extent if extent.is_nonnegative else imax(0, extent)
 
 
 @dataclass(frozen=True)
@@ -158,7 +154,7 @@ class _KernelEmitter(MemoryWriter):
         path, inner = (*band[-1][0], "body"), band[-1][1]
         axes = tuple(axis for _, g in band for axis in g.axes)
         self._check_rectangular(axes)
-        blocks = sympy.Mul(*(_count(a.extent) for a in axes))
+        blocks = sympy.Mul(*(count(a.extent) for a in axes))
         if len(axes) == 1:
             self.write(f"{self.scalar(axes[0].iv)} = {_PROGRAM_ID}")
         else:

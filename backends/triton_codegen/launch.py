@@ -10,21 +10,22 @@ from backends.triton_codegen.module import KernelInfo
 from backends.triton_codegen.plan import LOCALS, PlanWriter
 from backends.triton_codegen.runtime_text import RUNTIME_NAMES, runtime_text
 from backends.triton_codegen.settings import Settings
-from backends.triton_codegen.workspace import Parts
 from loopir.expr_text import expr_text
 from loopir.nodes import Param
 from loopir.types import Direction
+from loopir.workspaces import Parts
 
 __all__ = ["LOCALS", "RUNTIME_NAMES", "Launcher", "launch_text"]
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """The host side of a file; `keywords`: what `launch()` calls a size that it is given or
-    picks."""
+    """The host side of a file; `keywords`: what `launch()` calls a size that it is given or picks;
+    `idle_needs_no_workspace`: whether a launch without blocks needs no byte whatever the sizes."""
 
     source: str
     keywords: Mapping[str, str]
+    idle_needs_no_workspace: bool
 
 
 def launch_text(
@@ -34,12 +35,13 @@ def launch_text(
     writer = _LaunchWriter(PlanWriter(header, parts, infos, settings))
     functions = [writer.plan.lines(), *writer.workspace_functions(), writer.lines()]
     text = "\n\n\n".join("\n".join(lines) for lines in functions)
-    return Launcher(f"{runtime_text(writer.plan.called)}\n\n{text}\n", writer.plan.keywords)
+    source = f"{runtime_text(writer.plan.called)}\n\n{text}\n"
+    return Launcher(source, writer.sizes.keywords, writer.plan.idle_needs_no_workspace)
 
 
 class _LaunchWriter:
     def __init__(self, plan: PlanWriter):
-        self.plan, self.header, self.parts = plan, plan.header, plan.parts
+        self.plan, self.header, self.parts, self.sizes = plan, plan.header, plan.parts, plan.sizes
 
     # --- launch
 
@@ -49,7 +51,7 @@ class _LaunchWriter:
     def _signature(self) -> list[str]:
         plan, settings = self.plan, self.plan.settings
         options = [
-            *(plan.scalars.names[n] for n in plan.given),
+            *(self.sizes.names[n] for n in self.sizes.given),
             *self._pick_options(),
             *(["workspace=None"] if self.parts.all else []),
             f"num_warps={settings.num_warps}",
@@ -58,7 +60,7 @@ class _LaunchWriter:
         return comma_lines("def launch(", [*plan.tensors.values(), "*", *options], "):")
 
     def _pick_options(self) -> list[str]:
-        options = [f"{p.option}=None" for p in self.plan.picked]
+        options = [f"{p.option}=None" for p in self.sizes.picked]
         return [*options, "blocks_per_sm=1"] if options else []
 
     def _docstring(self) -> list[str]:
@@ -82,7 +84,7 @@ class _LaunchWriter:
         return [
             f"    {p.option}: blocks at most; {p.symbol} is the least of it, "
             f"blocks_per_sm times the device's SMs, and {expr_text(p.bound)}."
-            for p in self.plan.picked
+            for p in self.sizes.picked
         ]
 
     def _body(self) -> list[str]:
@@ -95,6 +97,7 @@ class _LaunchWriter:
             "starts, key, plan = _found(options, tensors)",
             "if plan is None:",
             *comma_lines("plan = _kept(key, _plan(", arguments, "))", "    "),
+            "    starts = _starts(tensors)  # raises where a tensor has no memory",
             f"plan.check_disjoint({names}, starts)",
             "with torch.cuda.device(plan.device):  # on the CPU (-1) this does nothing",
             *_indented(self._run(names)),
@@ -109,6 +112,12 @@ class _LaunchWriter:
             "    memory = _workspace_of(plan)",
             "else:",
             f"    memory = _given_workspace(workspace, plan, {names}, starts)",
+            "with memory.lock:  # other host threads may launch on this stream, in this memory",
+            *_indented(self._locked(views)),
+        ]
+
+    def _locked(self, views: list[str]) -> list[str]:
+        return [
             "try:",
             f"    {tuple_text(views)} = memory.views(plan.parts)",
             *_indented(self._calls()),
@@ -132,18 +141,14 @@ class _LaunchWriter:
         return [self.plan.parts_lines(), self._bytes(), self._new()]
 
     def _size_options(self) -> list[str]:
-        plan = self.plan
-        return [*(plan.scalars.names[n] for n in plan.unpicked), *self._pick_options()]
-
-    def _parts_arguments(self) -> list[str]:
-        return [text.partition("=")[0] for text in self._size_options()]
+        return [*(self.sizes.names[n] for n in self.sizes.unpicked), *self._pick_options()]
 
     def _bytes(self) -> list[str]:
-        options, body = self._size_options(), self._parts_call("sms")
+        options, body = self._size_options(), self.plan.parts_call("counters, tiles = ", "sms")
         text = []
-        if self.plan.picked:
+        if self.sizes.picked:
             options.append("sms=None")
-            body = ["if sms is None:", f"    sms = _sm_count({_CURRENT})", *body]
+            body = ["if sms is None:", "    sms = _sm_count(_device_index(None))", *body]
             text = ["", "    sms: SMs of the device, None: of the current one."]
         return [
             *comma_lines("def workspace_bytes(", ["*", *options] if options else [], "):"),
@@ -160,19 +165,16 @@ class _LaunchWriter:
         return [
             *comma_lines("def new_workspace(", options, "):"),
             '    """A Workspace for launches of these sizes or smaller ones; counters are zeroed',
-            "    on the current stream of `device` (a number; -1: the CPU).",
+            "    on the current stream of `device`: a number (-1: the CPU), a torch.device, its",
+            "    name, or None: the current one.",
             '    """',
-            *_indented(self._parts_call("_sm_count(device)")),
+            "    device = _device_index(device)",
+            *_indented(self.plan.parts_call("counters, tiles = ", "_sm_count(device)")),
             "    with torch.cuda.device(device):",
             "        return _made(device, _room(counters), _room(tiles))",
         ]
 
-    def _parts_call(self, sms: str) -> list[str]:
-        arguments = [*self._parts_arguments(), *([sms] if self.plan.picked else [])]
-        return comma_lines("counters, tiles = _parts(", arguments, ")")
 
-
-_CURRENT = "torch.cuda.current_device() if torch.cuda.is_available() else -1"
 _WORKSPACE_TEXT = [
     "    workspace: None: memory that is kept for the current stream, grown where it is too small.",
     "        Else a Workspace of the caller's, or a uint8 tensor of workspace_bytes() bytes whose",

@@ -7,8 +7,16 @@ def comma_lines(head: str, items: list[str], tail: str, indent: str = "") -> lis
     """`head` + items between commas + `tail`, on one line if it fits, else the items filled below
     the head."""
     line = f"{indent}{head}{', '.join(items)}{tail}"
-    if len(line) <= WIDTH:
-        return [line]
+    return [line] if len(line) <= WIDTH else _wrapped(head, items, tail, indent)
+
+
+def tuple_lines(head: str, items: list[str]) -> list[str]:
+    """`head` and a Python tuple, on one line if it fits."""
+    line = f"{head}{tuple_text(items)}"
+    return [line] if len(line) <= WIDTH else _wrapped(f"{head}(", items, ")")
+
+
+def _wrapped(head: str, items: list[str], tail: str, indent: str = "") -> list[str]:
     rows, inner = [f"{indent}{head}"], f"{indent}    "
     row = inner
     for item in items:

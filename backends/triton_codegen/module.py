@@ -7,12 +7,14 @@ from enum import Enum
 
 from sympy import Integer
 
+from backends.triton_codegen.headers import Header, joined
 from backends.triton_codegen.settings import Settings
 from loopir.expr_text import expr_text
-from loopir.nodes import AtMost, Program
+from loopir.nodes import Program
 from loopir.scope import constants
 from loopir.symbols import Expr, evaluate, substitute, to_expr, try_evaluate
 from loopir.types import DType
+from loopir.workspaces import parts_of
 
 _NOTHING = Integer(0)
 
@@ -59,7 +61,8 @@ class Module:
     """A standalone Python file, as text: `@triton.jit` functions and `launch()`. Needs torch and
     triton only. `keywords`: what `launch()` calls a size that it picks or that no tensor shows.
     `workspace`: bytes of device memory that a launch needs beside its tensors, over the names of
-    the first kernel's header."""
+    the first kernel's header; `idle_needs_none`: whether a launch without blocks needs none,
+    whatever the sizes."""
 
     source: str = field(repr=False)
     kernels: tuple[KernelInfo, ...]
@@ -67,22 +70,24 @@ class Module:
     program: Program = field(repr=False)
     keywords: Mapping[str, str] = field(default_factory=dict)
     workspace: Expr = _NOTHING
+    idle_needs_none: bool = False
 
     def workspace_bytes(self, sizes: Mapping[str, int] | None = None) -> int:
         """The bytes of the workspace where the launch symbols have these `sizes`; of one that the
-        launcher picks, the most that it may pick. KeyError: a symbol has no size."""
-        env = self._bound(sizes or {})
-        needs = (need for kernel in self.program.kernels for need in kernel.requires)
-        bounds = {need.name: need.expr for need in needs if isinstance(need, AtMost)}
-        picks = {n: min(env[n], evaluate(e, env)) for n, e in bounds.items() if n in env}
-        return evaluate(self.workspace, self._bound({**(sizes or {}), **picks}))
-
-    def _bound(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        env = dict(sizes)
-        for binding in self.program.kernels[0].where:
-            if (value := try_evaluate(binding.expr, env)) is not None:
-                env[binding.name] = value
-        return env
+        launcher picks, the most that it may pick. KeyError: a symbol has no size. ValueError: a
+        name is no launch symbol, a size is none, or a workspace has no size with these."""
+        given, header = dict(sizes or {}), joined(self.program)
+        picks = {pick.name: pick.expr for pick in header.picks}
+        _check_sizes(given, header.symbols, frozenset(picks))
+        env = _bound(header, given)
+        least = {n: min(given[n], evaluate(e, env)) for n, e in picks.items() if n in given}
+        env = _bound(header, given | least)
+        if self.idle_needs_none and all(evaluate(k.blocks, env) <= 0 for k in self.kernels):
+            return 0
+        try:
+            return parts_of(self.program).bytes_at(env)
+        except ZeroDivisionError as error:
+            raise ValueError(f"sizes: expected positive divisors, got {given}") from error
 
     @property
     def workspace_text(self) -> str:
@@ -95,3 +100,29 @@ class Module:
     def names(self) -> str:
         """The kernels, for a message."""
         return ", ".join(f"@{info.symbol}" for info in self.kernels)
+
+    @property
+    def one_of_names(self) -> str:
+        """The kernels, for a message about one of them that does not know which."""
+        return self.names if len(self.kernels) == 1 else f"one of {self.names}"
+
+
+def _check_sizes(
+    given: Mapping[str, int], symbols: tuple[str, ...], picked: frozenset[str]
+) -> None:
+    for name, size in given.items():
+        if name not in symbols:
+            known = ", ".join(symbols) or "no name at all"
+            raise ValueError(f"{name}: expected a launch symbol ({known})")
+        least = 1 if name in picked else 0
+        if type(size) is not int or size < least:
+            raise ValueError(f"{name}: expected an int of at least {least}, got {size!r}")
+
+
+def _bound(header: Header, sizes: Mapping[str, int]) -> dict[str, int]:
+    """`sizes`, and the `where` names that have a value with them."""
+    env = dict(sizes)
+    for binding in header.where:
+        if (value := try_evaluate(binding.expr, env)) is not None:
+            env[binding.name] = value
+    return env

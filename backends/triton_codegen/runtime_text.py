@@ -7,6 +7,7 @@ They stand in the file as they stand here, since it may import nothing of this t
 import re
 
 from backends.triton_codegen.workspace_text import WORKSPACE
+from loopir.workspaces import ALIGNMENT
 
 _FAIL = """\
 def _fail(name, expected, given):
@@ -92,9 +93,9 @@ def _at_least(least, name, value):
 
 
 def _check_options(num_warps, num_stages):
-    if num_warps not in (1, 2, 4, 8, 16, 32):
+    if type(num_warps) is not int or num_warps not in (1, 2, 4, 8, 16, 32):
         _fail("num_warps", "one of 1, 2, 4, 8, 16, 32", repr(num_warps))
-    if num_stages not in range(1, 17):
+    if type(num_stages) is not int or num_stages not in range(1, 17):
         _fail("num_stages", "1 to 16", repr(num_stages))
 """
 
@@ -129,10 +130,14 @@ class _Call:
                 self.run = kernel[(self.blocks, 1, 1)]
 '''
 
-_PLAN = '''\
+_PLAN = f"""\
+_ALIGNMENT = {ALIGNMENT}  # bytes: each part of a workspace starts at a multiple of it
+"""
+_PLAN += '''
+
 def _room(parts):
-    """Bytes of parts of a workspace, each of which starts at a multiple of 256."""
-    return sum(-(-size // 256) * 256 for size, _ in parts)
+    """Bytes of parts of a workspace, with the padding behind each."""
+    return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size, _ in parts)
 
 
 class _Plan:
@@ -162,11 +167,15 @@ def _key(options, tensors, starts):
     return (*options, *[start % 16 for start in starts], *layouts)
 
 
+def _starts(tensors):
+    return [t.data_ptr() for t in tensors]
+
+
 def _found(options, tensors):
     """Where the tensors lie, their key, and the plan of an earlier launch with that key, or None;
-    what is no tensor or no number has none."""
+    what is no tensor, has no memory or is no number has none: planning it says what is wrong."""
     try:
-        starts = [t.data_ptr() for t in tensors]
+        starts = _starts(tensors)
         key = _key(options, tensors, starts)
     except (AttributeError, RuntimeError, TypeError):
         return (), None, None

@@ -27,9 +27,9 @@ class Settings:
     max_num_imprecise_acc: int = 0
 
     def __post_init__(self) -> None:
-        if self.num_warps not in WARP_CHOICES:
+        if type(self.num_warps) is not int or self.num_warps not in WARP_CHOICES:
             raise ValueError(f"num_warps: one of {WARP_CHOICES}, not {self.num_warps!r}")
-        if self.num_stages not in range(1, MOST_STAGES + 1):
+        if type(self.num_stages) is not int or self.num_stages not in range(1, MOST_STAGES + 1):
             raise ValueError(f"num_stages: 1 to {MOST_STAGES}, not {self.num_stages!r}")
         if self.max_num_imprecise_acc < 0:
             raise ValueError(f"max_num_imprecise_acc: at least 0, not {self.max_num_imprecise_acc}")

@@ -7,7 +7,8 @@ class Workspace:
 
     memory: uint8 [bytes], from an address that is a multiple of 16; its first `counter_bytes` (a
     multiple of 256) hold the counters, and are zero before the first launch: `new_workspace` makes
-    one that is. After a launch that raised, or work on its stream that was lost: `reset()`.
+    one that is. `lock` is held for a launch, so host threads may share it on one stream. A launch
+    that raised has the next one zero the counters; after work on its stream was lost: `reset()`.
     """
 
     def __init__(self, memory, counter_bytes):
@@ -19,26 +20,31 @@ class Workspace:
             _fail("workspace", "memory of one dense dimension", given)
         if memory.numel() and memory.data_ptr() % 16:
             _fail("workspace", "memory from a multiple of 16 on", hex(memory.data_ptr()))
-        if _at_least(0, "counter_bytes", counter_bytes) % 256 or counter_bytes > memory.numel():
-            limit = f"a multiple of 256 up to the {memory.numel()} bytes of the memory"
+        counters = _at_least(0, "counter_bytes", counter_bytes)
+        if counters % _ALIGNMENT or counters > memory.numel():
+            limit = f"a multiple of {_ALIGNMENT} up to the {memory.numel()} bytes of the memory"
             _fail("counter_bytes", limit, counter_bytes)
         self.memory, self.counter_bytes = memory, counter_bytes
         self.tile_bytes = memory.numel() - counter_bytes
+        self.lock, self.is_spoilt = threading.RLock(), False
         self._views = {}
 
     def reset(self):
         """Zero the counters, on the current stream of the memory's device."""
         with torch.cuda.device(self.memory.get_device()), torch.inference_mode(False):
             self.memory[: self.counter_bytes].zero_()
+        self.is_spoilt = False
 
     def holds(self, plan):
         return plan.counter_bytes <= self.counter_bytes and plan.tile_bytes <= self.tile_bytes
 
     def views(self, parts):
-        """A tensor for each part: the counters, then the partial tiles."""
+        """A tensor for each part, the counters first; for the one who holds the lock."""
+        if self.is_spoilt:
+            self.reset()
         found = self._views.get(parts)
         if found is None:
-            if len(self._views) >= 256:
+            if len(self._views) >= _MOST_VIEWS:
                 self._views.clear()
             counters, tiles = parts
             with torch.inference_mode(False):
@@ -47,12 +53,35 @@ class Workspace:
         return found
 
     def _cut(self, parts, start):
-        for size, dtype in parts:
+        for part in parts:
+            size, dtype = part
             yield self.memory[start : start + size].view(dtype)
-            start += -(-size // 256) * 256
+            start += _room((part,))
 
 
+_MOST_VIEWS = 256
 _workspaces = {}  # by device and stream: launches on one stream run one after the other
+_workspaces_lock = threading.RLock()
+
+
+def _device_index(device):
+    """The number of a device, which may be a number, a torch.device, its name, or None: the current
+    one; -1 is the CPU."""
+    current = torch.cuda.current_device() if torch.cuda.is_available() else -1
+    if device is None:
+        return current
+    if type(device) is int and device >= -1:
+        return device
+    try:
+        named = torch.device(device) if isinstance(device, (str, torch.device)) else None
+    except RuntimeError:
+        named = None
+    if named is None or named.type not in ("cpu", "cuda"):
+        wanted = "a number from -1 (the CPU) on, a torch.device of cuda or cpu or its name, or None"
+        _fail("device", wanted, repr(device))
+    if named.type == "cpu":
+        return -1
+    return current if named.index is None else named.index
 
 
 def _stream(device):
@@ -81,18 +110,19 @@ def _workspace_of(plan):
     if _is_capturing(device):
         return _made(device, plan.counter_bytes, plan.tile_bytes)
     place = device, _stream(device)
-    kept = _workspaces.get(place)
-    if kept is None or not kept.holds(plan):
-        counters, tiles = (kept.counter_bytes, kept.tile_bytes) if kept else (0, 0)
-        kept = _made(device, max(counters, plan.counter_bytes), max(tiles, plan.tile_bytes))
-        _workspaces[place] = kept
+    with _workspaces_lock:
+        kept = _workspaces.get(place)
+        if kept is None or not kept.holds(plan):
+            counters, tiles = (kept.counter_bytes, kept.tile_bytes) if kept else (0, 0)
+            kept = _made(device, max(counters, plan.counter_bytes), max(tiles, plan.tile_bytes))
+            _workspaces[place] = kept
     return kept
 
 
 def _given_workspace(given, plan, names, starts):
     """The caller's workspace, or a tensor of `workspace_bytes()` bytes whose counters are zero."""
     if isinstance(given, torch.Tensor):
-        given = Workspace(given, min(plan.counter_bytes, given.numel() // 256 * 256))
+        given = Workspace(given, min(plan.counter_bytes, given.numel() // _ALIGNMENT * _ALIGNMENT))
     if not hasattr(given, "counter_bytes"):
         _fail("workspace", "a Workspace or a torch.Tensor", type(given).__name__)
     memory = given.memory
@@ -110,7 +140,17 @@ def _given_workspace(given, plan, names, starts):
 
 
 def _dropped(workspace):
-    """Forget a workspace whose counters may not be zero: the next launch makes another."""
-    for place in [p for p, kept in list(_workspaces.items()) if kept is workspace]:
-        _workspaces.pop(place, None)
+    """Forget a workspace whose counters may not be zero: the next launch makes another, and one
+    that waits for this one zeroes them."""
+    workspace.is_spoilt = True
+    with _workspaces_lock:
+        for place in [p for p, kept in _workspaces.items() if kept is workspace]:
+            del _workspaces[place]
+
+
+def release_workspaces():
+    """Let go of the memory that launches of this file keep, on all devices and streams: a later
+    launch allocates again. Kernels that still run in it end before it is used for anything else."""
+    with _workspaces_lock:
+        _workspaces.clear()
 '''

@@ -4,7 +4,6 @@ share storage, what the scalars in an index stand for."""
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
 from loopir.effects import access_of, buffers_read, buffers_written
 from loopir.nodes import (
@@ -21,11 +20,9 @@ from loopir.nodes import (
     Stmt,
     While,
 )
-from loopir.scope import constants
+from loopir.scope import constants, spelled
 from loopir.symbols import Expr, names_of, substitute, try_evaluate
-from loopir.walk import Path, body_fields, names_made, substitute_node, walk
-
-Placed: TypeAlias = tuple[Path, Stmt]
+from loopir.walk import Path, Placed, body_fields, names_made, substitute_node, walk
 
 
 def alias_classes(kernel: Kernel) -> Mapping[str, frozenset[str]]:
@@ -100,10 +97,7 @@ class Scope:
     @cached_property
     def spelled(self) -> dict[str, Expr]:
         """Each name of the `where` clause as an expression of launch symbols."""
-        found: dict[str, Expr] = {}
-        for binding in self.kernel.where:
-            found[binding.name] = substitute(binding.expr, found)
-        return found
+        return spelled(self.kernel)
 
     @cached_property
     def values(self) -> dict[str, Expr]:

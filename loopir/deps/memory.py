@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 import sympy
 
-from loopir.deps.accesses import Placed, Scope, Use, alias_classes, uses
+from loopir.deps.accesses import Scope, Use, alias_classes, uses
 from loopir.deps.digits import ANY
 from loopir.deps.edges import Edge, Kind
 from loopir.deps.telling import untold
 from loopir.nodes import Access, For, GridAxis, Kernel, Stmt, While
 from loopir.symbols import Expr, names_of, sym
-from loopir.walk import Path, grid_axes, substitute_node
+from loopir.walk import Path, Placed, grid_axes, substitute_node
 
 
 def memory_edges(kernel: Kernel) -> Iterator[Edge]:

@@ -8,8 +8,9 @@ from loopir.interp.indices import value
 from loopir.interp.memory import Memory, View
 from loopir.interp.races import Clock
 from loopir.nodes import Alloc, Body, For, Grid, Grid1D, Kernel
+from loopir.rename import fresh_name
 from loopir.symbols import sym
-from loopir.tile_order import decode, fresh_name
+from loopir.tile_order import decode
 from loopir.tile_types import Tiles, TileType
 from loopir.types import ForKind
 from loopir.walk import Path, walk

@@ -1,7 +1,7 @@
 """Pure arithmetic of decompositions: schedules as segments and as closed forms, exact cover, waves,
 makespans. Knows no IR beyond index expressions."""
 
-from passes.decomposition.bounds import Bounds, symbolic_owner, symbolic_range
+from passes.decomposition.bounds import Bounds, owner, unit_range, useful_splits
 from passes.decomposition.choose import Candidate, Choice, choose
 from passes.decomposition.closed_form import (
     ClosedForm,
@@ -57,10 +57,11 @@ __all__ = [
     "check_exact_cover",
     "choose",
     "guide_rule",
+    "owner",
     "predict",
     "simulate",
     "summary",
-    "symbolic_owner",
-    "symbolic_range",
+    "unit_range",
+    "useful_splits",
     "waves",
 ]

@@ -6,7 +6,6 @@ one contiguous range. Each formula is written once, for integers and for express
 
 from enum import Enum
 
-from loopir.symbols import Expr
 from passes.decomposition.arithmetic import Num, ceildiv, floordiv, least, mod, most
 
 
@@ -51,14 +50,10 @@ def owner(bounds: Bounds, iteration: Num, total: Num, units: Num) -> Num:
             return most(floordiv(iteration, share + 1), floordiv(iteration - extra, share))
 
 
-def symbolic_range(bounds: Bounds, unit: Expr, total: Expr, units: Expr) -> tuple[Expr, Expr]:
-    """`unit_range` as index expressions."""
-    return unit_range(bounds, unit, total, units)
-
-
-def symbolic_owner(bounds: Bounds, iteration: Expr, total: Expr, units: Expr) -> Expr:
-    """`owner` as an index expression."""
-    return owner(bounds, iteration, total, units)
+def useful_splits(panels: Num, splits: Num) -> Num:
+    """The largest count of equal slices, at most `splits`, none of which is empty: 10 panels in 6
+    are 5 slices of two; panels >= 1."""
+    return ceildiv(panels, ceildiv(panels, splits))
 
 
 def useful_units(bounds: Bounds, total: int, units: int, min_panels: int = 1) -> int:

@@ -47,10 +47,6 @@ class Choice:
         return self.candidates[0]
 
     @property
-    def runners_up(self) -> tuple[Candidate, ...]:
-        return self.candidates[1:]
-
-    @property
     def schedule(self) -> Schedule:
         return self.best.schedule
 

@@ -15,9 +15,6 @@ SMALL_SHAPES = ((64, 64), (128, 64))
 TALL_SHAPES = ((256, 64), (128, 64))
 WIDE_SHAPES = ((64, 256), (64, 128))
 
-STAGES = {"ampere": (3, 4), "hopper": (4, 7)}
-ALIGNMENT_BYTES = 16
-
 
 @dataclass(frozen=True, slots=True)
 class GuideAdvice:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from passes.decomposition.arithmetic import ceildiv, check_kind, check_size
+from passes.decomposition.arithmetic import check_kind, check_size
+from passes.decomposition.bounds import useful_splits
 from passes.decomposition.closed_form import SlotOrder, SplitKForm
 from passes.decomposition.schedule import FormSchedule
 
@@ -25,8 +26,7 @@ class SplitK(FormSchedule):
         check_size("splits", self.splits, 1)
         check_kind("slot_order", self.slot_order, SlotOrder)
         if self.panels:
-            useful = ceildiv(self.panels, ceildiv(self.panels, self.splits))
-            object.__setattr__(self, "splits", useful)
+            object.__setattr__(self, "splits", useful_splits(self.panels, self.splits))
 
     @cached_property
     def forms(self) -> tuple[SplitKForm, ...]:

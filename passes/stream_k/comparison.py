@@ -3,11 +3,18 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from loopir.nodes import Workspace
+from loopir.symbols import to_expr
+from loopir.types import DType
+from loopir.workspaces import Parts
+from passes.base import Rows
 from passes.decomposition import Schedule, Waves, waves
 from passes.decomposition.choose import Candidate, Choice, choose
 from passes.decomposition.cost import CostModel, predict
+from passes.decomposition.schedule import FormSchedule
 from passes.stream_k.problem import Problem
-from passes.stream_k.report import Rows, counted, most_contributors
+from passes.stream_k.report import counted, most_contributors, workspace_bytes
+from passes.stream_k.rewrite import Plan
 
 BEST_SHOWN = 6
 PLAN = "this plan"
@@ -17,13 +24,13 @@ _ALWAYS_SHOWN = (PLAN, "data-parallel", "cutlass", "guide")
 @dataclass(frozen=True)
 class Comparison:
     """Every decomposition of a problem, by predicted time. `origin`: where the number of SMs comes
-    from. `schedule`: that of a plan, compared with the others."""
+    from. `plan`: compared with the others, if the launch does not complete its schedule."""
 
     problem: Problem
     sms: int
     origin: str
     cost: CostModel
-    schedule: Schedule | None = None
+    plan: Plan | None = None
 
     @cached_property
     def waves(self) -> Waves:
@@ -35,9 +42,10 @@ class Comparison:
         # a panel is one step of k here, whatever its elements
         tile = (*p.tile, 1)
         found = choose(p.m, p.n, p.panels, p.batch, sms=sms, cost=self.cost, tile=tile)
-        if self.schedule is None:
+        schedule = None if self.plan is None else self.plan.schedule
+        if schedule is None:
             return found
-        plan = Candidate(PLAN, self.schedule, predict(self.schedule, sms, self.cost))
+        plan = Candidate(PLAN, schedule, predict(schedule, sms, self.cost))
         ordered = sorted((*found.candidates, plan), key=lambda c: c.time)
         return replace(found, candidates=tuple(ordered))
 
@@ -74,7 +82,7 @@ class Comparison:
 
     def _cutlass(self) -> str:
         plan = self.choice.cutlass
-        return f"{plan.mode.value}: {plan.reason.value}; workspace {plan.workspace_bytes} bytes"
+        return f"{plan.mode.value}: {plan.reason.value}; workspace {plan.workspace_bytes:,} bytes"
 
     def _unit_costs(self) -> str:
         cost = self.cost
@@ -96,13 +104,17 @@ class Comparison:
         )
 
     def _workspace(self) -> str:
-        slots = self.choice.schedule.slots
-        size = self.problem.tile_bytes
-        if slots == 0:
-            return f"{self.choice.best.name}: 0 bytes"
+        name, schedule = self.choice.best.name, self.choice.schedule
+        if self.plan is not None and name == PLAN:
+            return f"{name}: {workspace_bytes(self.plan):,} bytes"
+        if not schedule.split_tiles():
+            return f"{name}: 0 bytes"
+        slots, counters, sizes = schedule.slots, _counters(schedule), self.problem.part_bytes
+        tiles = tuple(Workspace("", DType.I8, (to_expr(slots * size),)) for size in sizes)
+        needed = Parts((Workspace("", DType.I32, (to_expr(counters),)),), tiles).bytes_at({})
         return (
-            f"{self.choice.best.name}: {slots * size} bytes as {slots} slots of {size}, 0 if "
-            "merged by atomics"
+            f"{name}: {needed:,} bytes by merge=workspace ({slots} slots of {sum(sizes):,} bytes, "
+            f"{counters} counters), 0 by merge=atomic"
         )
 
     def _determinism(self) -> str:
@@ -113,6 +125,13 @@ class Comparison:
         if most == 2:
             return f"{same}, by atomics too"
         return f"{same} from slots; with atomics by the order of arrival"
+
+
+def _counters(schedule: Schedule) -> int:
+    """How many counters a workspace holds; of a schedule without closed forms, one a split tile."""
+    if isinstance(schedule, FormSchedule):
+        return sum(form.counter_count for form in schedule.forms)
+    return len(schedule.split_tiles())
 
 
 def _splits(splits: int) -> str:

@@ -9,8 +9,8 @@ from loopir.deps import Kind, scalar_values
 from loopir.effects import has_side_effect
 from loopir.nodes import Load, Store
 from loopir.symbols import Expr, substitute
-from loopir.walk import is_wave_loop
-from passes.stream_k.nest import Nest, Path, Placed
+from loopir.walk import Path, Placed, is_wave_loop
+from passes.stream_k.nest import Nest
 
 _Edge: TypeAlias = tuple[Path, Path, dict[str, Any]]
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from loopir.tile_order import fresh_name
+from loopir.rename import fresh_names
 
 _WANTED = {
     "tiles": "TILES",
@@ -51,4 +51,4 @@ class Names:
     @classmethod
     def of(cls, taken: Collection[str]) -> "Names":
         wanted = {f.name: _WANTED.get(f.name, f.name) for f in fields(cls)}
-        return cls(**{field: fresh_name(name, taken) for field, name in wanted.items()})
+        return cls(**fresh_names(wanted, taken))

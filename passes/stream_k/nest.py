@@ -17,18 +17,15 @@ from loopir.nodes import (
     Param,
     Program,
     Reduce,
-    Stmt,
     TileOrder,
 )
 from loopir.scope import constants
-from loopir.symbols import Expr, try_evaluate
-from loopir.walk import Path, enclosing, grid_band, is_wave_loop, node_at, walk
+from loopir.symbols import Expr, ceildiv, try_evaluate
+from loopir.walk import Path, Placed, enclosing, grid_band, is_wave_loop, node_at, walk
 from passes.base import Refusal
 
 if TYPE_CHECKING:
     import networkx as nx
-
-Placed = tuple[Path, Stmt]
 
 
 @dataclass(frozen=True)
@@ -79,6 +76,21 @@ class Nest:
         """Nodes are paths from the kernel, those of the nest less their first two steps."""
         return dependences(self.kernel)
 
+    def inner(self, path: Path) -> Path:
+        """The path, from the grid's body, of a statement in it."""
+        return path[len(self.body_path) :]
+
+    def loops_around(self, path: Path) -> tuple[For, ...]:
+        """The loops between the grid and a statement; around the Reduce they are wave loops."""
+        around = enclosing(self.body, self.inner(path))
+        return tuple(stmt for _, stmt in around if isinstance(stmt, For))
+
+    def trips(self, loop: For) -> int:
+        """How often a wave loop turns; the verifier makes that a constant."""
+        turns = self.constant(ceildiv(loop.hi - loop.lo, loop.step))
+        assert turns is not None
+        return turns
+
     def param(self, name: str) -> Param | None:
         return next((p for p in self.kernel.params if p.name == name), None)
 
@@ -94,17 +106,12 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
         return (_sk01(("kernels", 0), found, "make it two programs, and apply the pass to one"),)
     kernel = program.kernels[0]
     root_path: Path = ("kernels", 0, "body", 0)
-    root = node_at(program, root_path) if kernel.body else None
+    root = kernel.body[0]
     if isinstance(root, Grid1D):
         return (_sk15(root_path, root),)
-    if not isinstance(root, Grid) or len(kernel.body) != 1:
-        return (
-            _sk01(
-                root_path if root else ("kernels", 0),
-                "no grid roots the kernel",
-                "start from a tiled grid: tile,offload,local-storage make one of a nest",
-            ),
-        )
+    if not isinstance(root, Grid):
+        hint = "start from a tiled grid: tile,offload,local-storage make one of a nest"
+        return (_sk01(root_path, "no grid roots the kernel", hint),)
     grids = tuple(grid_band(root, root_path))
     grid_path, innermost = grids[-1]
     body_path: Path = (*grid_path, "body")
@@ -144,13 +151,10 @@ def _not_wave_loops(innermost: Grid, path: Path, body_path: Path) -> Iterator[Re
 
 
 def _precedes(a: Path, b: Path) -> bool:
-    """Whether `a` stands before `b` in text order and does not contain it."""
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            return (
-                x < y if isinstance(x, int) and isinstance(y, int) else (x, y) == ("then", "orelse")
-            )
-    return False
+    """Whether `a` stands before `b` in text order and does not contain it. One of them is the path
+    of the Reduce, which no `if` contains, so that they part at an index."""
+    pairs = zip(a, b, strict=False)
+    return next((int(x) < int(y) for x, y in pairs if x != y), False)
 
 
 def _sk01(path: Path, found: str, hint: str) -> Refusal:

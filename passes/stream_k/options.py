@@ -25,7 +25,8 @@ class Merge(Enum):
 class Decomposition(Enum):
     """Which schedule of `passes.decomposition` the units follow; the value is the text form.
 
-    AUTO is STREAM_K, or, for accumulators in MMA fragments, the equal slices of SPLIT_K.
+    AUTO is STREAM_K; with Merge.AUTO, and nothing said of how ranges are cut, it is equal slices of
+    every tile for accumulators in MMA fragments, where `fragments` finds some.
     """
 
     AUTO = "auto"
@@ -94,6 +95,11 @@ def is_stream_k(options: Options) -> bool:
     """Whether the units walk equal ranges of all tiles."""
     kinds = (Decomposition.AUTO, Decomposition.STREAM_K)
     return options.decomposition in kinds and options.splits is None
+
+
+def is_split_k(options: Options) -> bool:
+    """Whether every tile is cut alike: `splits` alone asks for it too."""
+    return options.decomposition is Decomposition.SPLIT_K or options.splits is not None
 
 
 def conflicts(options: Options) -> Iterator[str]:

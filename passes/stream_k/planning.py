@@ -15,9 +15,10 @@ from passes.decomposition import (
     StreamK,
     StreamKForm,
     WholeTilesForm,
+    useful_splits,
 )
 from passes.stream_k.names import Names
-from passes.stream_k.options import Decomposition, Options, Part, is_stream_k
+from passes.stream_k.options import Decomposition, Options, Part, is_split_k, is_stream_k
 
 
 def schedule_of(options: Options, tiles: int | None, panels: int | None) -> Schedule | None:
@@ -38,11 +39,6 @@ def schedule_of(options: Options, tiles: int | None, panels: int | None) -> Sche
         return StreamK(tiles, panels, units, *walk)
     stream_k_first = options.first is Part.STREAM_K
     return Hybrid(tiles, panels, units, options.tail, stream_k_first, *walk)
-
-
-def is_split_k(options: Options) -> bool:
-    """Whether every tile is cut alike: `splits` alone asks for it too."""
-    return options.decomposition is Decomposition.SPLIT_K or options.splits is not None
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ def _split_k(
     if isinstance(schedule, SplitK):
         splits, share = to_expr(schedule.splits), to_expr(-(-schedule.panels // schedule.splits))
     else:
-        splits = ceildiv(panels, ceildiv(panels, asked))
+        splits = useful_splits(panels, asked)
         share = ceildiv(panels, sym(names.splits))
     bindings = (
         tiles,

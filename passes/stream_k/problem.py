@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 from math import prod
 
-from loopir.nodes import Alloc, For
-from loopir.symbols import Expr, ceildiv
-from loopir.walk import enclosing
+from loopir.nodes import Alloc
+from loopir.symbols import Expr
 from passes.stream_k.dataflow import panel_count, writebacks
-from passes.stream_k.nest import Nest, Path
+from passes.stream_k.nest import Nest
 
 
 @dataclass(frozen=True)
 class Problem:
     """`batch` times an output of m x n elements, its tiles and their panels.
 
-    tile: elements of an output tile along m and n. tile_bytes: one partial tile, all accumulators.
+    tile: elements of an output tile along m and n. part_bytes: one partial tile of each
+    accumulator.
     """
 
     m: int
@@ -22,7 +22,7 @@ class Problem:
     batch: int
     panels: int
     tile: tuple[int, int]
-    tile_bytes: int
+    part_bytes: tuple[int, ...]
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -48,8 +48,8 @@ def problem_of(nest: Nest) -> Problem | None:
     *batch, rows, columns = extents if len(extents) > 1 else (*extents, 1)
     (height, width, _), *_ = known = [shape for shape in shapes if shape is not None]
     m, n = _output(nest, (rows, columns), (height, width)) or (rows * height, columns * width)
-    tile_bytes = sum(h * w * element for h, w, element in known)
-    return Problem(m, n, prod(batch), panels, (height, width), tile_bytes)
+    part_bytes = tuple(h * w * element for h, w, element in known)
+    return Problem(m, n, prod(batch), panels, (height, width), part_bytes)
 
 
 def _shape(nest: Nest, accumulator: str) -> tuple[int, int, int] | None:
@@ -58,18 +58,12 @@ def _shape(nest: Nest, accumulator: str) -> tuple[int, int, int] | None:
     for path, stmt in nest.before:
         if isinstance(stmt, Alloc) and stmt.name == accumulator:
             shape = _constants(nest, stmt.shape)
-            waves = _constants(nest, _trips(nest, path))
-            if shape is None or waves is None:
+            waves = [nest.trips(loop) for loop in nest.loops_around(path)]
+            if shape is None:
                 return None
             *rows, columns = shape if len(shape) > 1 else (*shape, 1)
             return prod(waves) * prod(rows), columns, stmt.dtype.bytes
     return None
-
-
-def _trips(nest: Nest, path: Path) -> tuple[Expr, ...]:
-    """The trip counts of the wave loops around a statement of the grid body."""
-    around = enclosing(nest.body, path[len(nest.body_path) :])
-    return tuple(ceildiv(s.hi - s.lo, s.step) for _, s in around if isinstance(s, For))
 
 
 def _output(nest: Nest, tiles: tuple[int, int], tile: tuple[int, int]) -> tuple[int, int] | None:

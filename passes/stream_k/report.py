@@ -1,11 +1,9 @@
 """What a plan of the pass amounts to: rows for `--explain`, and its timeline."""
 
-from math import prod
-from typing import TypeAlias
-
 from loopir.nodes import Program
 from loopir.scope import constants
-from loopir.symbols import try_evaluate
+from loopir.workspaces import parts_of
+from passes.base import Rows
 from passes.decomposition import Fold, Schedule, ScheduleSummary, Timeline, simulate, summary
 from passes.decomposition.cost import UNIT_COST_MODEL, CostModel
 from passes.stream_k.dataflow import panel_count
@@ -21,16 +19,17 @@ _FOLD = {
     Merge.FIXUP: Fold.REDUCTION_WAVE,
 }
 
-Rows: TypeAlias = tuple[tuple[str, str], ...]
 
-
-def plan_rows(plan: Plan) -> Rows:
-    """The schedule, and what its merge needs and promises."""
+def plan_rows(plan: Plan, asked: int | None) -> Rows:
+    """The schedule, and what its merge needs and promises. `asked`: the units that the pass was
+    asked for."""
     if plan.schedule is None:
         return *_open_rows(plan), *_merge_rows(plan)
-    figures, asked = schedule_rows(summary(plan.schedule)), plan.options.units
+    figures = schedule_rows(summary(plan.schedule))
     if asked not in (None, plan.schedule.units):
-        figures = (*figures, ("units asked for", f"{asked}: more than leave none empty"))
+        is_hint = plan.options.units is None
+        why = "a hint, for MMA fragments" if is_hint else "more than leave none empty"
+        figures = (*figures, ("units asked for", f"{asked}: {why}"))
     return *figures, *_merge_rows(plan)
 
 
@@ -134,11 +133,9 @@ def _workspace_text(plan: Plan) -> str:
 
 
 def workspace_bytes(plan: Plan) -> int | None:
-    """Bytes of the workspaces, without padding between them; None where the launch completes the
+    """Bytes of the workspaces, with the padding between them; None where the launch completes the
     schedule."""
     if plan.schedule is None:
         return None
     program = persistent(Program((plan.nest.kernel,)), plan)
-    env = constants(program.kernels[0])
-    sizes = ((w.dtype.bytes, [try_evaluate(e, env) for e in w.shape]) for w in program.workspaces)
-    return sum(size * prod(n or 0 for n in shape) for size, shape in sizes)
+    return parts_of(program).bytes_at(constants(program.kernels[0]))

@@ -21,11 +21,11 @@ from loopir.scope import constants
 from loopir.symbols import sym, try_evaluate
 from loopir.tile_order import decode
 from loopir.types import DType
-from loopir.walk import defined_names, names_made, symbol_names
+from loopir.walk import names_in_use, names_made
 from loopir.walk import walk as statements
 from passes.decomposition import ClosedForm, Schedule, WholeTilesForm
 from passes.stream_k.dataflow import Writeback, panel_count
-from passes.stream_k.merges import Meeting, meeting, whole_tile
+from passes.stream_k.merges import Alone, Meeting, meeting
 from passes.stream_k.names import Names
 from passes.stream_k.nest import Nest, tile_count
 from passes.stream_k.options import Options
@@ -55,14 +55,14 @@ class Plan:
 def persistent(program: Program, plan: Plan) -> Program:
     """`program` with its only kernel in persistent form, and what its merge adds."""
     kernel = plan.nest.kernel
-    taken = _taken(program, kernel)
+    taken = names_in_use(program, kernel)
     names = Names.of(taken)
     panels, tiles = panel_count(plan.nest), tile_count(plan.nest.axes)
     space = symbolic_space(plan.options, plan.schedule, names, tiles, panels)
     met = _meeting(plan, space, names, taken)
-    where = (*kernel.where, *space.bindings, *(met.bindings if met else ()))
+    where = (*kernel.where, *space.bindings, *met.bindings)
     limit = () if space.limit is None else (AtMost(names.units, space.limit),)
-    requires = (*kernel.requires, *(met.requirements() if met else ()), *limit)
+    requires = (*kernel.requires, *met.requirements(), *limit)
     kernel = replace(kernel, where=where, requires=requires)
     body = _parts(plan, space, met, names, taken, constants(kernel))
     if plan.options.permuted:
@@ -71,19 +71,18 @@ def persistent(program: Program, plan: Plan) -> Program:
     first = replace(kernel, body=(grid,))
     return replace(
         program,
-        kernels=(first, *(met.kernels(first) if met else ())),
-        workspaces=(*program.workspaces, *(met.workspaces() if met else ())),
+        kernels=(first, *met.kernels(first)),
+        workspaces=(*program.workspaces, *met.workspaces()),
     )
 
 
-def _meeting(plan: Plan, space: Space, names: Names, taken: frozenset[str]) -> Meeting | None:
-    """How parts of tiles meet; None where no tile is split."""
-    is_known = plan.schedule is not None
+def _meeting(plan: Plan, space: Space, names: Names, taken: frozenset[str]) -> Meeting:
+    """How parts of tiles meet."""
     forms = [form for form in space.forms if not isinstance(form, WholeTilesForm)]
     if not forms or plan.splits_no_tile:
-        return None
-    nest, backs = plan.nest, plan.writebacks
-    return meeting(plan.options, nest, backs, names, forms[0], taken, is_known)
+        return Alone(plan.nest)
+    is_split_known, backs = plan.schedule is not None, plan.writebacks
+    return meeting(plan.options, plan.nest, backs, names, forms[0], taken, is_split_known)
 
 
 def _permuted(kernel: Kernel, space: Space, names: Names, body: Body) -> tuple[Kernel, Body]:
@@ -96,7 +95,7 @@ def _permuted(kernel: Kernel, space: Space, names: Names, body: Body) -> tuple[K
 def _parts(
     plan: Plan,
     space: Space,
-    met: Meeting | None,
+    met: Meeting,
     names: Names,
     taken: Collection[str],
     known: dict[str, int],
@@ -125,20 +124,11 @@ def _guarded(
 
 def _segment(
     plan: Plan,
-    met: Meeting | None,
+    met: Meeting,
     taken: Collection[str],
     used: Collection[str],
     segment: Segment,
 ) -> Body:
     """A unit's part of one tile."""
     axes = decode(plan.nest.axes, plan.nest.order, segment.tile, taken)
-    if met is None:
-        return *axes, *whole_tile(plan.nest, segment)
     return *axes, *met.segment(segment, {*used, *(n for s in axes for n in names_made(s))})
-
-
-def _taken(program: Program, kernel: Kernel) -> frozenset[str]:
-    """Every name in use where the rewrite makes new ones."""
-    memory = program.workspaces
-    shapes = (symbol_names(w) for w in memory)
-    return defined_names(kernel).union({w.name for w in memory}, *shapes)

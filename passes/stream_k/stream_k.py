@@ -48,7 +48,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopir.nodes import Program
-from passes.base import Pass, Refusal
+from passes.base import Pass, Refusal, Rows
 from passes.decomposition import Bounds, Direction, HybridKind, SlotOrder
 from passes.options import option
 from passes.stream_k.atomics import ATOMIC_ADD
@@ -58,7 +58,7 @@ from passes.stream_k.fragments import splits_of_fragments
 from passes.stream_k.nest import Nest, find_nest, tile_count
 from passes.stream_k.options import Decomposition, Merge, Part, conflicts
 from passes.stream_k.planning import schedule_of
-from passes.stream_k.report import Rows, plan_rows
+from passes.stream_k.report import plan_rows
 from passes.stream_k.rewrite import Plan, persistent
 
 
@@ -73,10 +73,14 @@ class StreamKPass(Pass):
 
     merge: Merge = option(Merge.AUTO, "how the parts of a split tile meet; auto is workspace")
     decomposition: Decomposition = option(
-        Decomposition.AUTO, "the schedule: equal ranges, equal slices of tiles, or whole tiles"
+        Decomposition.AUTO,
+        "the schedule: ranges, slices of tiles, or whole tiles; auto: ranges, but slices for MMA "
+        "fragments with merge=auto",
     )
     units: int | None = option(
-        None, "persistent blocks; if not said, the launcher picks blocks per SM * SMs"
+        None,
+        "persistent blocks; a hint where auto takes slices. If not said: of ranges blocks per SM * "
+        "SMs, at launch; of slices tiles * splits; of whole tiles one a tile",
     )
     splits: int | None = option(
         None, "slices of every tile; without decomposition=split-k they must be equal"
@@ -119,7 +123,7 @@ class StreamKPass(Pass):
 
     def report(self, plan: Plan) -> Rows:
         """Rows for `--explain`: the schedule, and what its merge needs and promises."""
-        return plan_rows(plan)
+        return plan_rows(plan, self.units)
 
     def _effective(self, nest: Nest) -> "StreamKPass":
         """The options with a number of splits, where fragments ask for equal slices."""

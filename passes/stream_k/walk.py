@@ -17,7 +17,7 @@ from passes.decomposition import (
     SplitKForm,
     StreamKForm,
     WholeTilesForm,
-    symbolic_range,
+    unit_range,
 )
 from passes.stream_k.names import Names
 
@@ -61,7 +61,7 @@ def walk(form: ClosedForm, names: Names, constants: dict[str, int], run: RunSegm
 def _ranges(form: StreamKForm, names: Names, run: RunSegment) -> Body:
     """One range of iterations, from its start up, or from its end down."""
     it, it_end, unit = sym(names.it), sym(names.it_end), sym(names.unit)
-    low, high = symbolic_range(form.bounds, unit, sym(names.total), form.units)
+    low, high = unit_range(form.bounds, unit, sym(names.total), form.units)
     skipped = form.first_tile * form.panels
     up = form.direction is Direction.FORWARD
     segment = _segment_from_start(form, names, run) if up else _segment_from_end(form, names, run)

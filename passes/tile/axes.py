@@ -14,6 +14,7 @@ from loopir.scope import constants
 from loopir.symbols import (
     Expr,
     ceildiv,
+    count,
     floordiv,
     imax,
     mod,
@@ -65,7 +66,7 @@ AxisOf: TypeAlias = Mapping[GroupKind, Axis]
 def make_axis(nest: Nest, group: Group, width: int, name: str, size: str, tile: str) -> Axis:
     extents = group.extents
     if len(extents) > 1:  # a product of two negative extents would be positive
-        extents = tuple(e if e.is_nonnegative else imax(0, e) for e in extents)
+        extents = tuple(map(count, extents))
     values = _digits(nest, group, extents, sym(name))
     return Axis(group, width, name, size, tile, _product(extents), values)
 

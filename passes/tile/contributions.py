@@ -7,16 +7,13 @@ from enum import Enum
 
 from loopir.effects import tiles_written
 from loopir.nodes import Apply, Cast, Ewise, Ewise_, Fill, Literal, Load, TileRef
-from loopir.tile_types import DOT_ACCUMULATORS, number_mistake
+from loopir.tile_types import DOT_ACCUMULATORS, MMA_SIDE, number_mistake, panel_step
 from loopir.types import DType, ReduceOp
 from loopir.walk import Path
-from passes.mma_expand import panel_step
 from passes.tile.flow import Step
 from passes.tile.fold import Number, fold
 from passes.tile.groups import GroupKind
 from passes.tile.nest import Nest
-
-_DOT_SIDE = 16
 
 
 class Way(Enum):
@@ -171,5 +168,5 @@ def _factor(nest: Nest, update: Update, expr: Ewise_) -> str | None:
 
 
 def _is_wide_enough(dtype: DType, widths: Mapping[GroupKind, int]) -> bool:
-    least = {GroupKind.M: _DOT_SIDE, GroupKind.N: _DOT_SIDE, GroupKind.K: panel_step(dtype)}
+    least = {GroupKind.M: MMA_SIDE, GroupKind.N: MMA_SIDE, GroupKind.K: panel_step(dtype)}
     return all(widths[kind] >= size for kind, size in least.items())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from loopir.effects import access_of, tiles_read, tiles_written
 from loopir.nodes import Stmt
 from loopir.walk import Path
-from passes.tile.groups import Axes, Groups
+from passes.tile.groups import Axes, Groups, union
 from passes.tile.nest import Nest
 
 
@@ -44,10 +44,4 @@ def _axes(nest: Nest, groups: Groups, stmt: Stmt, reads: Mapping[str, Axes]) -> 
     access = access_of(stmt)
     if access is not None:
         return groups.axes_of(nest.indices_of(access.index))
-    return union(groups, *reads.values())
-
-
-def union(groups: Groups, *parts: Axes) -> Axes:
-    """All axes that occur in `parts`, in the order of a tile's axes."""
-    used = frozenset().union(*parts)
-    return tuple(kind for kind in groups.kinds if kind in used)
+    return union(*reads.values())

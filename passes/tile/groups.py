@@ -20,6 +20,12 @@ class GroupKind(Enum):
 Axes: TypeAlias = tuple[GroupKind, ...]
 
 
+def union(*parts: Axes) -> Axes:
+    """All axes that occur in `parts`, in the order of a tile's axes."""
+    used = frozenset().union(*parts)
+    return tuple(kind for kind in GroupKind if kind in used)
+
+
 @dataclass(frozen=True)
 class Group:
     """Indices that one axis of the tiles runs over, row-major in loop order. `units`: more indices,

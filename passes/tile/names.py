@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from loopir.effects import tiles_written
 from loopir.nodes import Load, Store
-from loopir.tile_order import fresh_name
-from loopir.walk import defined_names, symbol_names
+from loopir.rename import fresh_name
+from loopir.walk import names_in_use
 from passes.tile.axes import Axis, make_axis
 from passes.tile.contributions import Contributions, Way
-from passes.tile.flow import Step, union
-from passes.tile.groups import Axes, GroupKind, Groups
+from passes.tile.flow import Step
+from passes.tile.groups import Axes, GroupKind, Groups, union
 from passes.tile.nest import Nest
 
 _SIZES = {GroupKind.M: "BM", GroupKind.N: "BN", GroupKind.K: "BK"}
@@ -26,11 +26,8 @@ class Names:
 
     @classmethod
     def of(cls, nest: Nest, groups: Groups) -> "Names":
-        memory = nest.program.workspaces
-        taken = {*defined_names(nest.kernel), *(w.name for w in memory)}.union(
-            *map(symbol_names, memory)
-        )
-        return cls(taken - groups.indices - nest.lets.keys())
+        taken = names_in_use(nest.program, nest.kernel)
+        return cls(set(taken - groups.indices - nest.lets.keys()))
 
     def fresh(self, wanted: str) -> str:
         name = fresh_name(wanted, self.taken)
@@ -53,12 +50,12 @@ def named_axes(
 
 
 def named_tiles(
-    groups: Groups, steps: tuple[Step, ...], found: Contributions, names: Names
+    steps: tuple[Step, ...], found: Contributions, names: Names
 ) -> dict[tuple[str, Axes], str]:
     """A name for each tile of the result, by its scalar and its axes: the scalar's own for the
     first."""
     tiles: dict[tuple[str, Axes], str] = {}
-    for scalar, axes in _tiles(groups, steps, found):
+    for scalar, axes in _tiles(steps, found):
         if (scalar, axes) in tiles:
             continue
         letters = "".join(kind.value for kind in axes) or "one"
@@ -67,9 +64,7 @@ def named_tiles(
     return tiles
 
 
-def _tiles(
-    groups: Groups, steps: tuple[Step, ...], found: Contributions
-) -> Iterator[tuple[str, Axes]]:
+def _tiles(steps: tuple[Step, ...], found: Contributions) -> Iterator[tuple[str, Axes]]:
     for step in steps:
         for scalar in tiles_written(step.stmt):
             yield scalar, step.target
@@ -81,4 +76,4 @@ def _tiles(
         if step.path in found.of and found.of[step.path].way is Way.SPREAD:
             update = found.of[step.path].update
             others = (axes for name, axes in step.reads.items() if name != update.acc)
-            yield update.acc, union(groups, *others, (GroupKind.K,))
+            yield update.acc, union(*others, (GroupKind.K,))

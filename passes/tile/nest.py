@@ -1,7 +1,7 @@
 """Taking an untiled kernel apart: the parallel band, the summed loops, the statements before,
 inside and after its one Reduce."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,13 +11,11 @@ from loopir.nodes import Body, ElementRead, For, Kernel, Let, Load, Program, Red
 from loopir.scope import allocs, buffers
 from loopir.symbols import Expr, names_of, substitute
 from loopir.types import DType, ForKind
-from loopir.walk import Path, parallel_band, walk
+from loopir.walk import Path, Placed, band, parallel_band, walk
 from passes.base import Refusal
 
 if TYPE_CHECKING:
     import networkx as nx
-
-Placed = tuple[Path, Stmt]
 
 
 @dataclass(frozen=True)
@@ -113,11 +111,11 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
         return (_ti01(("kernels", 0), found, "make it two programs, and apply the pass to one"),)
     kernel = program.kernels[0]
     root: Path = ("kernels", 0, "body", 0)
-    band = tuple(parallel_band(kernel.body[0], root))
-    if not band:
+    parallel = tuple(parallel_band(kernel.body[0], root))
+    if not parallel:
         found = f"a {type(kernel.body[0]).__name__.lower()} roots the kernel"
         return (_ti01(root, found, "leave tile out if the kernel is tiled already"),)
-    band_path, innermost = band[-1]
+    band_path, innermost = parallel[-1]
     path: Path = (*band_path, "body")
     placed = _placed(innermost.body, path)
     tops = [p for p, s in placed if isinstance(s, Reduce)]
@@ -127,21 +125,18 @@ def find_nest(program: Program) -> Nest | tuple[Refusal, ...]:
     at = int(tops[0][-1])
     reduce = innermost.body[at]
     assert isinstance(reduce, Reduce)
-    loops = tuple(_perfect_nest(reduce.body[0], (*tops[0], "body", 0)))
+    loops = tuple(band(reduce.body[0], (*tops[0], "body", 0), _is_sequential_loop))
     inside = _placed(loops[-1][1].body, (*loops[-1][0], "body"))
     parts = (placed[:at], inside, placed[at + 1 :])
-    return Nest(program, kernel, band, loops, reduce, tops[0], *parts)
+    return Nest(program, kernel, parallel, loops, reduce, tops[0], *parts)
 
 
 def _placed(body: Body, path: Path) -> tuple[Placed, ...]:
     return tuple(((*path, i), stmt) for i, stmt in enumerate(body))
 
 
-def _perfect_nest(stmt: Stmt, path: Path) -> Iterator[tuple[Path, For]]:
-    if isinstance(stmt, For) and stmt.kind is ForKind.SEQUENTIAL:
-        yield path, stmt
-        if len(stmt.body) == 1:
-            yield from _perfect_nest(stmt.body[0], (*path, "body", 0))
+def _is_sequential_loop(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind is ForKind.SEQUENTIAL
 
 
 def _ti01(path: Path, found: str, hint: str) -> Refusal:

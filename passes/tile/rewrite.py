@@ -29,9 +29,9 @@ from loopir.symbols import Expr, imax, sym, to_expr
 from loopir.types import DType, ForKind, Precision
 from passes.tile.axes import AxisOf, tiled_access
 from passes.tile.contributions import Contribution, Contributions, Way
-from passes.tile.flow import Step, union
+from passes.tile.flow import Step
 from passes.tile.fold import Number
-from passes.tile.groups import Axes, GroupKind, Groups
+from passes.tile.groups import Axes, GroupKind, Groups, union
 from passes.tile.nest import Nest
 from passes.tile.spread import expanded, spread
 
@@ -145,7 +145,7 @@ def _update(plan: Plan, contribution: Contribution) -> Iterator[Stmt]:
         return
     operand, axes = spread(update.operand, reads, plan.tiles)
     if contribution.way is Way.SPREAD:
-        wide = union(plan.groups, axes, (GroupKind.K,))
+        wide = union(axes, (GroupKind.K,))
         yield _assigned(plan, update.acc, wide, operand, axes)
         operand, axes = TileRef(plan.tiles[update.acc, wide]), wide
     if contribution.way is not Way.PLAIN:

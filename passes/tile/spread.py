@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from loopir.nodes import Apply, Cast, Ewise_, Expand, Literal, TileRef
-from passes.tile.groups import Axes, GroupKind
+from passes.tile.groups import Axes, union
 
 
 def spread(
@@ -19,8 +19,7 @@ def spread(
             return Cast(dtype, inner), axes
         case Apply(fn, args):
             parts = [spread(arg, reads, tiles) for arg in args]
-            used = {kind for _, axes in parts for kind in axes}
-            axes = tuple(kind for kind in GroupKind if kind in used)
+            axes = union(*(own for _, own in parts))
             return Apply(fn, tuple(expanded(part, own, axes) for part, own in parts)), axes
     assert isinstance(expr, Literal)
     return expr, ()

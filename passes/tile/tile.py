@@ -54,7 +54,7 @@ from typing import ClassVar
 
 from loopir.nodes import Program
 from loopir.types import Precision
-from passes.base import Pass, Refusal
+from passes.base import Pass, Refusal, Rows
 from passes.options import option
 from passes.tile.contributions import contributions
 from passes.tile.criteria import (
@@ -112,7 +112,7 @@ class TilePass(Pass):
     def rewrite(self, program: Program, plan: Plan) -> Program:
         return tiled(program, plan)
 
-    def report(self, plan: Plan) -> tuple[tuple[str, str], ...]:
+    def report(self, plan: Plan) -> Rows:
         """Rows for `--explain`: the groups, and how each contribution is summed up."""
         kept = ", ".join(loop.iv for loop in plan.groups.kept)
         return (
@@ -133,5 +133,5 @@ class TilePass(Pass):
         if reasons := tuple(precision_of_a_dot(nest, found, self.precision)):
             return reasons
         axes = named_axes(nest, groups, widths, names)
-        tiles = named_tiles(groups, lines, found, names)
+        tiles = named_tiles(lines, found, names)
         return Plan(nest, groups, lines, found, axes, tiles, names.fresh("P"), self.precision)

@@ -381,12 +381,36 @@ def test_divisor_and_size_out_of_range_are_named(d: int, text: str):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("num_warps", 3), ("num_warps", "x"), ("num_stages", 0)]
+    ("option", "value"),
+    [
+        *(("num_warps", value) for value in (3, "x", 4.0, True)),
+        *(("num_stages", value) for value in (0, 4.0, True)),
+    ],
 )
 def test_launch_options_are_checked_on_the_cpu_too(option: str, value: object):
     kernel = compile(parse(SQUARES.format(kernel="k", out="C", size="N")), "interpret")
     with pytest.raises(ValueError, match=f"{option}: expected"):
         kernel(torch.ones(4), torch.ones(4), **{option: value})
+    with pytest.raises(CodegenError, match=f"{option}: "):
+        compile(kernel.module, "interpret", **{option: value})
+
+
+def test_tensors_without_memory_are_refused_in_the_words_of_torch():
+    kernel = compile(parse(SQUARES.format(kernel="k", out="C", size="N")), "interpret")
+    c = torch.ones(4)
+    with pytest.raises(RuntimeError, match="Cannot access data pointer"):
+        torch.func.vmap(lambda a: kernel(a, c) or a)(torch.ones(2, 4))
+    kernel(torch.full((4,), 3.0), c)
+    assert c.eq(9).all()
+
+
+def test_more_blocks_than_a_grid_has_are_refused_with_the_kernel():
+    other = SQUARES.format(kernel="other", out="D", size="N")
+    many = edited(other, ("ceildiv(N, 16)", f"{2**31} * N"))
+    text = f"{SQUARES.format(kernel='k', out='C', size='N')}\n{many}"
+    kernel = compile(parse(text), "interpret")
+    with pytest.raises(ValueError, match="@other: expected fewer than 2,147,483,648 blocks, got"):
+        kernel(torch.ones(4), torch.ones(4), torch.ones(4))
 
 
 def test_tensors_that_are_not_what_their_memory_says_are_refused():

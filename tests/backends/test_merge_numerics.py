@@ -18,6 +18,8 @@ from tests.support.merged_products import EXACT, MERGES, REAL, Run, product_of
 from tests.support.texts import edited
 from tests.support.workspaces import guarded_workspace
 
+pytestmark = pytest.mark.sampled
+
 each_merge = pytest.mark.parametrize("merge", MERGES)
 each_epilogue = pytest.mark.parametrize("epilogue", [REAL, EXACT], ids=["real", "exact"])
 

@@ -2,6 +2,7 @@
 the memory held before and whoever owns it."""
 
 import gc
+import threading
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from backends.triton_codegen import CompiledKernel, compile, emit
+from backends.triton_codegen.interpret import interpreting
 from backends.triton_codegen.load import load
 from loopir.errors import CodegenError, LoopIRError
 from loopir.interp import random_inputs, run
@@ -19,6 +21,7 @@ from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.scope import launch_symbols, resized
 from loopir.types import Direction
+from loopir.workspaces import ALIGNMENT
 from tests.support.launches import Arrays, outputs
 from tests.support.texts import edited
 from tests.support.workspace_texts import (
@@ -33,6 +36,8 @@ from tests.support.workspace_texts import (
     TEXTS,
 )
 from tests.support.workspaces import guarded_workspace
+
+pytestmark = pytest.mark.sampled
 
 GROWING = ({"M": 1, "N": 1, "K": 1}, {"M": 20, "N": 30, "K": 40}, {"M": 200, "N": 300, "K": 20})
 
@@ -273,7 +278,139 @@ def weak(tensor: torch.Tensor):
     return weakref.ref(tensor)
 
 
+def test_release_lets_go_of_the_memory_and_a_later_launch_allocates_again():
+    kernel, other = compiled(STREAM_K), compiled(ATOMIC)
+    check(kernel, 1)
+    check(other, 1)
+    (kept,) = [weak(m.memory) for m in kernel.namespace._workspaces.values()]
+    kernel.release_workspaces()
+    gc.collect()
+    assert kept() is None
+    assert len(other.namespace._workspaces) == 1
+    check(kernel, 2)
+    assert len(kernel.namespace._workspaces) == 1
+
+
+# --- host threads
+
+
+class Steps:
+    """What a file does to its workspace, by thread: each zeroing and each kernel. After the first
+    step of the first thread another thread starts, and has a while to come in between."""
+
+    def __init__(self, namespace: Any, second: threading.Thread):
+        self.namespace, self.second, self.seen = namespace, second, []
+        self.zero, self.call = namespace._zero, namespace._Call.__call__
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(self.namespace, "_zero", lambda tensor: self._step(self.zero, tensor))
+        run = self.call
+        patch.setattr(self.namespace._Call, "__call__", lambda c, *b: self._step(run, c, *b))
+
+    def _step(self, function: Any, *args: Any) -> None:
+        function(*args)
+        self.seen.append(threading.current_thread() is self.second)
+        if len(self.seen) == 1:
+            self.second.start()
+            self.second.join(0.2)
+
+
+def interleaved(kernel: CompiledKernel, patch: pytest.MonkeyPatch, **options: Any) -> Steps:
+    """Two threads launch; the second one starts within the launch of the first. AssertionError: an
+    output is wrong."""
+    ones = torch.ones(40, 96).half(), torch.ones(96, 50).half(), torch.zeros(50)
+    twos = 2 * ones[0], *ones[1:]
+    first, last = torch.zeros(40, 50).half(), torch.zeros(40, 50).half()
+    launch = kernel.namespace.launch
+    second = threading.Thread(target=lambda: launch(*twos, last, **options))
+    steps = Steps(kernel.namespace, second)
+    steps.install(patch)
+    with interpreting(vars(kernel.namespace)):
+        launch(*ones, first, **options)
+        second.join(60)
+    assert not second.is_alive()
+    assert (first.unique().tolist(), last.unique().tolist()) == ([96], [192])
+    return steps
+
+
+TWO_STEPS = {"fixup": FIXUP, "atomic": ATOMIC}
+
+
+@pytest.mark.parametrize("name", TWO_STEPS)
+@pytest.mark.parametrize("is_given", [False, True])
+def test_no_other_thread_comes_between_the_steps_of_a_launch(
+    name: str, is_given: bool, monkeypatch: pytest.MonkeyPatch
+):
+    kernel = compiled(TWO_STEPS[name])
+    options = {"workspace": kernel.new_workspace(-1)} if is_given else {}
+    steps = interleaved(kernel, monkeypatch, **options)
+    assert steps.seen == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("fixup", 192), ("atomic", 288)])
+def test_control_without_the_lock_another_thread_comes_between(
+    name: str, wrong: int, monkeypatch: pytest.MonkeyPatch
+):
+    module = emit(parse(TWO_STEPS[name]))
+    source = edited(module.source, ("with memory.lock:", "if memory.lock:"))
+    kernel = compile(replace(module, source=source), "interpret")
+    patient = threading.Thread.join
+    monkeypatch.setattr(threading.Thread, "join", lambda thread, _: patient(thread, 60))
+    with pytest.raises(AssertionError, match=f"{wrong}"):
+        interleaved(kernel, monkeypatch)
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_thread_that_waited_for_a_launch_that_raised_finds_zero_counters(
+    is_given: bool, monkeypatch: pytest.MonkeyPatch
+):
+    kernel = compiled(SPLIT_K)
+    options = {"workspace": kernel.new_workspace(-1)} if is_given else {}
+    check(kernel, 1, **options)
+    memory = options.get("workspace") or next(iter(kernel.namespace._workspaces.values()))
+    ones = torch.ones(40, 96).half(), torch.ones(96, 50).half(), torch.zeros(50)
+    found = torch.zeros(40, 50).half()
+    second = threading.Thread(target=lambda: kernel.namespace.launch(*ones, found, **options))
+    run = kernel.namespace._Call.__call__
+
+    def cut_short(call: Any, *buffers: Any) -> None:
+        if threading.current_thread() is second:
+            return run(call, *buffers)
+        memory.memory[: memory.counter_bytes] = 1
+        second.start()
+        second.join(0.2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel.namespace._Call, "__call__", cut_short)
+    with interpreting(vars(kernel.namespace)):
+        with pytest.raises(KeyboardInterrupt):
+            kernel.namespace.launch(*ones, torch.zeros(40, 50).half(), **options)
+        second.join(60)
+    assert found.unique().tolist() == [96]
+
+
 # --- the caller's memory
+
+
+@pytest.mark.parametrize("device", [-1, "cpu", torch.device("cpu")])
+def test_a_device_is_a_number_a_torch_device_or_its_name(device: object):
+    kernel = compiled(STREAM_K)
+    check(kernel, 1, workspace=kernel.new_workspace(device))
+
+
+def test_devices_of_a_gpu_have_its_number(monkeypatch: pytest.MonkeyPatch):
+    namespace = compiled(STREAM_K).namespace
+    assert namespace._device_index(None) == (0 if torch.cuda.is_available() else -1)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    given = (None, "cuda", "cuda:1", torch.device("cuda", 2), 0, "cpu")
+    assert [namespace._device_index(d) for d in given] == [3, 3, 1, 2, 0, -1]
+
+
+@pytest.mark.parametrize("device", [True, -2, 0.0, "gpu", "meta", torch.device("meta"), [0]])
+def test_what_is_no_device_is_refused(device: object):
+    with pytest.raises(ValueError, match="device: expected a number from -1"):
+        compiled(STREAM_K).new_workspace(device)
 
 
 @pytest.mark.parametrize("name", ["stream-k", "fixup", "atomic", "two", "last-arriver"])
@@ -389,6 +526,75 @@ def test_module_and_file_agree_on_the_bytes(name: str):
     assert name == "picked" or kernel.module.workspace_text == f"{found:,} bytes"
 
 
+@pytest.mark.parametrize("name", TEXTS)
+def test_alignment_of_the_file_is_that_of_the_sizes(name: str):
+    assert compiled(TEXTS[name]).namespace._ALIGNMENT == ALIGNMENT
+
+
+GIVEN = {"M": 40, "N": 50, "K": 90, "UNITS": 4}
+NO_SIZES = {
+    "no launch symbol": ({**GIVEN, "BM": 16}, r"BM: expected a launch symbol \(K, M, N, UNITS\)"),
+    "unknown": ({**GIVEN, "units": 3}, "units: expected a launch symbol"),
+    "negative": ({**GIVEN, "M": -1}, "M: expected an int of at least 0, got -1"),
+    "bool": ({**GIVEN, "M": True}, "M: expected an int of at least 0, got True"),
+    "no unit": ({**GIVEN, "UNITS": 0}, "UNITS: expected an int of at least 1, got 0"),
+}
+
+
+@pytest.mark.parametrize("case", NO_SIZES)
+def test_module_refuses_what_are_no_sizes(case: str):
+    sizes, text = NO_SIZES[case]
+    with pytest.raises(ValueError, match=text):
+        compiled(PICKED).module.workspace_bytes(sizes)
+
+
+def test_module_refuses_a_size_of_a_program_that_leaves_none_open():
+    with pytest.raises(ValueError, match=r"M: expected a launch symbol \(no name at all\)"):
+        compiled(STREAM_K).module.workspace_bytes({"M": 40})
+
+
+def test_module_names_a_size_that_lacks():
+    with pytest.raises(KeyError):
+        compiled(PICKED).module.workspace_bytes({"M": 40, "N": 50})
+
+
+DIVIDES = {
+    "nothing": ("SLOTS = 2 * UNITS", "SLOTS"),
+    "a name": ("SHARE = ceildiv(TOTAL, UNITS), SLOTS = 2 * UNITS + SHARE", "SLOTS"),
+    "another name": ("SLOTS = 2 * UNITS, SHARE = ceildiv(TOTAL, UNITS)", "SLOTS + SHARE"),
+    "the shape alone": ("SLOTS = 2 * UNITS", "SLOTS + ceildiv(TOTAL, UNITS)"),
+    "not by zero": ("SLOTS = 8 + TOTAL // (UNITS + 1)", "SLOTS"),
+}
+
+
+@pytest.mark.parametrize("case", DIVIDES)
+@pytest.mark.parametrize("m", [0, 1, 40])
+def test_module_and_file_agree_where_sizes_divide_by_a_pick(case: str, m: int):
+    where, shape = DIVIDES[case]
+    text = edited(PICKED, ("SLOTS = 2 * UNITS", where), ("f32[SLOTS, ", f"f32[{shape}, "))
+    kernel = compiled(text)
+    sizes = {"M": m, "N": 50, "K": 90}
+    found = kernel.workspace_bytes(**sizes)
+    assert found == kernel.module.workspace_bytes({**sizes, "UNITS": 4})
+    assert (found == 0) is (m == 0)
+    c = torch.zeros(m, 50).bfloat16()
+    kernel(torch.ones(m, 90).bfloat16(), torch.ones(90, 50).bfloat16(), torch.zeros(50), c)
+    assert c.eq(90).all()
+    kept = [w.memory.numel() for w in kernel.namespace._workspaces.values()]
+    assert kept == [found]
+
+
+def test_module_and_file_refuse_a_negative_size():
+    kernel = compiled(PICKED.replace("f32[SLOTS, BM, BN]", "f32[SLOTS - 1000, BM, BN]"))
+    sizes = {"M": 40, "N": 50, "K": 90}
+    for ask in (
+        lambda: kernel.workspace_bytes(**sizes),
+        lambda: kernel.module.workspace_bytes({**sizes, "UNITS": 4}),
+    ):
+        with pytest.raises(ValueError, match=r"partials: expected .*at least 0"):
+            ask()
+
+
 def test_a_program_without_workspaces_needs_no_bytes_and_has_none_to_give():
     text = edited(FIXUP, ("workspace partials: f32[TILES * S, BM, BN]\n\n", ""))
     text = text[: text.index("kernel @gemm_fixup")]
@@ -396,6 +602,8 @@ def test_a_program_without_workspaces_needs_no_bytes_and_has_none_to_give():
     kernel = compiled(text)
     assert kernel.workspace_bytes() == kernel.module.workspace_bytes() == 0
     assert "Workspace" not in kernel.source
+    assert "threading" not in kernel.source
+    kernel.release_workspaces()
     with pytest.raises(CodegenError, match="@gemm: no workspace is needed"):
         kernel.new_workspace(-1)
 

@@ -11,6 +11,8 @@ from loopir.printer import to_text
 from loopir.types import DType
 from loopir.verifier import verify
 
+pytestmark = pytest.mark.sampled
+
 DTYPES = ["f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64", "i8"]
 
 

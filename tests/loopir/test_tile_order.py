@@ -6,8 +6,9 @@ from math import prod
 import pytest
 
 from loopir.nodes import GridAxis, TileOrder
+from loopir.rename import fresh_name
 from loopir.symbols import evaluate, sym, to_expr
-from loopir.tile_order import decode, fresh_name
+from loopir.tile_order import decode
 from loopir.types import OrderKind
 
 EXTENTS = [

@@ -78,9 +78,9 @@ def test_explain_of_a_refused_pass_is_the_verdicts():
 @pytest.mark.parametrize(
     ("options", "merge", "workspace", "bits"),
     [
-        ({"units": 132}, "workspace", "17,170,956 bytes", f"{SAME}: parts are added in k order"),
+        ({"units": 132}, "workspace", "17,171,200 bytes", f"{SAME}: parts are added in k order"),
         ({"units": 132, "merge": "fixup"}, "fixup", "17,170,432 bytes", f"{SAME}: parts are"),
-        ({"units": 132, "merge": "atomic-workspace"}, "atomic-w", "8,585,740 bytes", f"{SAME}: no"),
+        ({"units": 132, "merge": "atomic-workspace"}, "atomic-w", "8,585,984 bytes", f"{SAME}: no"),
         ({"units": 132, "merge": "atomic"}, "atomic", "0 bytes", f"{SAME}: no tile has three"),
         ({"units": 1000, "merge": "atomic"}, "atomic", "0 bytes", "by the order of arrival where"),
         ({"units": 144}, "none", "0 bytes", SAME),
@@ -129,7 +129,7 @@ def test_a_program_is_explained_by_waves_and_both_rules_and_the_best_candidate(s
     assert found["utilisation"] == f"{100 * w.utilization:.1f} %"
     plan = cutlass_rule(1536, 1536, 4096, sms=sms)
     assert found["CUTLASS rule"] == (
-        f"{plan.mode.value}: {plan.reason.value}; workspace {plan.workspace_bytes} bytes"
+        f"{plan.mode.value}: {plan.reason.value}; workspace {plan.workspace_bytes:,} bytes"
     )
     guide = guide_rule(1536, 1536, sms=sms)
     assert found["guide rule"] == f"split-k by {guide.splits}: 144 tiles of 128 x 128"
@@ -162,7 +162,7 @@ def test_the_table_has_the_best_and_both_rules_and_counts_the_others():
 
 def test_workspace_and_determinism_are_those_of_the_best():
     found = rows(explain(WAVE))
-    assert found["workspace"].startswith(f"stream-k: {262 * 128 * 128 * 4} bytes as 262 slots of")
+    assert "by merge=workspace (262 slots of 65,536 bytes, 131 counters)" in found["workspace"]
     assert found["determinism"] == "stream-k: the same bits in every run, by atomics too"
     deep = rows(explain(gemm(128, 128, 65536)))
     assert deep["determinism"].endswith("from slots; with atomics by the order of arrival")

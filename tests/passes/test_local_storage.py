@@ -2,21 +2,19 @@
 set of codes of each program that it refuses, an accepted neighbour, and that no value changes."""
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
 import pytest
 
 from loopir.build import gemm
-from loopir.errors import LaunchError, NotApplicable
+from loopir.errors import LaunchError
 from loopir.interp import InterpError, random_inputs, run
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.printer import to_text
-from loopir.verifier import verify, violations
+from loopir.verifier import violations
 from passes import local_storage
-from passes.base import Refused
 from passes.local_storage import LocalStoragePass
 from passes.pipeline import parse_pipeline
 from passes.pipeline_text import parse_pass
@@ -25,10 +23,13 @@ from tests.support.differential import difference
 from tests.support.interp import same_bits
 from tests.support.legal_programs import Case as LegalCase
 from tests.support.legal_programs import legal_case
-from tests.support.mutations import mutated
+from tests.support.mutations import changed
 from tests.support.reference import outputs_of_both
+from tests.support.refusals import check_accepted, check_refused
 from tests.support.texts import GEMM, MAX_ROWS, edited
 from tests.support.unplaced import with_local_tiles, with_parallel_loops
+
+pytestmark = pytest.mark.sampled
 
 Edit = tuple[str, str]
 PLACE = LocalStoragePass()
@@ -129,8 +130,7 @@ def panel(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Case:
-    """The base text with the `setup` edits is accepted; with the fault on top of them it is refused
-    with just `codes`."""
+    """The base text is accepted; with the fault it is refused with just `codes`."""
 
     name: str
     codes: str
@@ -148,21 +148,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_fault_is_refused_with_just_these_codes(case: Case):
-    program = parse(edited(case.base, *case.fault))
-    verify(program)
-    verdict = PLACE.can_be_applied(program)
-    assert isinstance(verdict, Refused)
-    assert sorted(verdict.codes) == case.codes.split(), verdict.explain()
-    with pytest.raises(NotApplicable) as raised:
-        PLACE.apply(program)
-    assert str(raised.value) == verdict.explain()
+    check_refused(PLACE, edited(case.base, *case.fault), case.codes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_neighbour_without_the_fault_is_accepted(case: Case):
-    program = parse(case.base)
-    assert PLACE.can_be_applied(program)
-    verify(PLACE.apply(program))
+    check_accepted(PLACE, case.base)
 
 
 def test_every_code_has_a_case():
@@ -450,7 +441,5 @@ def test_changed_programs_keep_every_bit(count: int):
     tally = Counter[str]()
     for seed in range(2 * count):
         rng, case = Random(seed), legal_case(seed)
-        with suppress(StopIteration, IndexError):  # the change does not fit
-            program = mutated(rng, case.program, rng.choice(CHANGES)) or case.program
-            tally[outcome(program, case)] += 1
+        tally[outcome(changed(rng, case.program, rng.choice(CHANGES)), case)] += 1
     assert tally["staged"] > 0.4 * count, tally

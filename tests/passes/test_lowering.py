@@ -33,6 +33,8 @@ from tests.support.documents import fenced, page
 from tests.support.reference import outputs_of_both
 from tests.support.texts import GEMM, edited
 
+pytestmark = pytest.mark.sampled
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "matmul_nest.lir"
 

@@ -12,7 +12,6 @@ from loopir.interp import random_inputs, run
 from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.printer import to_text
-from loopir.verifier import verify
 from passes.base import Refused
 from passes.mma_expand import MmaExpandPass
 from passes.pipeline import parse_pipeline
@@ -22,6 +21,7 @@ from tests.support.interp import same_bits
 from tests.support.kernels import DUAL, IN_PLACE, INT8
 from tests.support.protocols import FOLD
 from tests.support.reference import outputs_of_both
+from tests.support.refusals import check_accepted, check_refused
 from tests.support.texts import GEMM, MAX_ROWS, edited
 
 Edit = tuple[str, str]
@@ -96,22 +96,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_fault_is_refused_with_just_these_codes(case: Case):
-    program = parse(edited(edited(case.base, *case.setup), *case.fault))
-    verify(program)
-    verdict = EXPAND.can_be_applied(program)
-    assert isinstance(verdict, Refused)
-    assert sorted(verdict.codes) == case.codes.split(), verdict.explain()
-    with pytest.raises(NotApplicable) as raised:
-        EXPAND.apply(program)
-    assert str(raised.value) == verdict.explain()
+    check_refused(EXPAND, edited(edited(case.base, *case.setup), *case.fault), case.codes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_neighbour_without_the_fault_is_accepted(case: Case):
-    program = parse(edited(case.base, *case.setup))
-    verify(program)
-    assert EXPAND.can_be_applied(program)
-    verify(EXPAND.apply(program))
+    check_accepted(EXPAND, edited(case.base, *case.setup))
 
 
 def test_every_code_has_a_case():

@@ -2,19 +2,18 @@
 that it refuses, an accepted neighbour, and that blocks do what one block does in order."""
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
 import pytest
 
 from loopir.build import gemm
-from loopir.errors import InternalError, LaunchError, NotApplicable
+from loopir.errors import InternalError, LaunchError
 from loopir.interp import DivisorError, InterpError, random_inputs, run
 from loopir.nodes import Grid, Program
 from loopir.parser import parse
 from loopir.printer import to_text
-from loopir.verifier import verify, violations
+from loopir.verifier import violations
 from passes import offload
 from passes.base import Refused
 from passes.offload import OffloadPass
@@ -23,9 +22,12 @@ from tests.support.differential import difference
 from tests.support.interp import same_bits
 from tests.support.legal_programs import Case as LegalCase
 from tests.support.legal_programs import legal_case
-from tests.support.mutations import mutated
+from tests.support.mutations import changed
+from tests.support.refusals import check_accepted, check_refused
 from tests.support.texts import GEMM, MAX_ROWS, edited
 from tests.support.unplaced import in_one_block, with_parallel_loops
+
+pytestmark = pytest.mark.sampled
 
 Edit = tuple[str, str]
 OFFLOAD = OffloadPass()
@@ -106,21 +108,12 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_fault_is_refused_with_just_these_codes(case: Case):
-    program = parse(edited(edited(case.base, *case.setup), *case.fault))
-    verify(program)
-    verdict = OFFLOAD.can_be_applied(program)
-    assert isinstance(verdict, Refused)
-    assert sorted(verdict.codes) == case.codes.split(), verdict.explain()
-    with pytest.raises(NotApplicable) as raised:
-        OFFLOAD.apply(program)
-    assert str(raised.value) == verdict.explain()
+    check_refused(OFFLOAD, edited(edited(case.base, *case.setup), *case.fault), case.codes)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_neighbour_without_the_fault_is_accepted(case: Case):
-    program = parse(edited(case.base, *case.setup))
-    assert OFFLOAD.can_be_applied(program)
-    verify(OFFLOAD.apply(program))
+    check_accepted(OFFLOAD, edited(case.base, *case.setup))
 
 
 def test_every_code_has_a_case():
@@ -282,9 +275,8 @@ def changed_outcomes(count: int) -> Counter[str]:
     tally = Counter[str]()
     for seed in range(count):
         rng, case = Random(seed), legal_case(seed)
-        with suppress(StopIteration):  # the change does not fit
-            program = mutated(rng, case.program, rng.choice(MEETING)) or case.program
-            tally[outcome(with_parallel_loops(program), in_one_block(program), case)] += 1
+        program = changed(rng, case.program, rng.choice(MEETING))
+        tally[outcome(with_parallel_loops(program), in_one_block(program), case)] += 1
     return tally
 
 

@@ -214,13 +214,13 @@ def test_random_programs_vary_in_their_counts():
 
 
 def test_a_lost_panel_is_seen_and_shrunk(monkeypatch: pytest.MonkeyPatch):
-    cut = walk.symbolic_range
+    cut = walk.unit_range
 
     def losing_a_panel(bounds, unit, total, units):
         low, high = cut(bounds, unit, total, units)
         return low, high - to_expr(1)
 
-    monkeypatch.setattr(walk, "symbolic_range", losing_a_panel)
+    monkeypatch.setattr(walk, "unit_range", losing_a_panel)
     found = [case for case in map(legal_case, range(100)) if fault(*_asked(case))]
     assert len(found) > 5
     for case in found[:3]:

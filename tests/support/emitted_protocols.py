@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from backends.triton_codegen.workspace import parts_of
 from loopir.nodes import Program
+from loopir.workspaces import parts_of
 from tests.support.protocol_steps import BARRIERS, OF_THE_LAST, TELL_THE_LAST, Step
 
 _ARRIVES = {

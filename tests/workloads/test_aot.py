@@ -10,6 +10,8 @@ from passes.stream_k import Merge
 from tests.support.large_workloads import LARGE, Large
 from tests.support.workloads import builders
 
+pytestmark = pytest.mark.sampled
+
 COMPILED = [case for case in LARGE if case.cost]
 
 

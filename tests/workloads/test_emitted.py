@@ -17,6 +17,8 @@ from tests.support.launches import launched
 from tests.support.workload_cases import CASES, MERGED
 from tests.support.workloads import Arrays, Case, check, open_sizes
 
+pytestmark = pytest.mark.sampled
+
 
 def check_emitted(case: Case, program: Program) -> None:
     """AssertionError: the emitted kernel differs from the reference interpreter, or from the

@@ -11,7 +11,7 @@ from passes.stream_k.options import Merge, Options, adds_atomically, merge_of, s
 Criterion: TypeAlias = Callable[[Nest, Options], Iterator[Refusal]]
 
 CRITERIA: tuple[Criterion, ...] = (
-    accumulators.associative_add,
+    accumulators.associative_operators,
     accumulators.atomic_dtype,
     sizes.constant_panels,
     sizes.constant_tiles,

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from loopir.nodes import Alloc, Fill, Stmt
 from loopir.types import ReduceOp, Space
-from loopir.walk import Path
+from loopir.walk import Path, Placed
 from passes.base import Refusal
 from passes.stream_k.atomics import has_atomic_add
 from passes.stream_k.dataflow import carried, carried_by_waves, starts
-from passes.stream_k.nest import Nest, Placed
+from passes.stream_k.nest import Nest
 from passes.stream_k.options import Options, adds_atomically, merge_of
 
 
-def associative_add(nest: Nest, options: Options) -> Iterator[Refusal]:
+def associative_operators(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK03"""
     rule = "every operator is associative, and an atomic merge adds"
     for acc in nest.reduce.accumulators:

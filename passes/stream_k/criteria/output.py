@@ -11,9 +11,10 @@ from loopir.deps import scalar_values
 from loopir.effects import buffers_read, buffers_written, has_side_effect
 from loopir.nodes import Access, Atomic, For, GridAxis, If, Load, Param, Stmt, Store, While
 from loopir.printer import stmt_text
+from loopir.scope import spelled
 from loopir.symbols import Expr, names_of, substitute
 from loopir.types import Direction
-from loopir.walk import Path, enclosing, node_at, substitute_node
+from loopir.walk import Path, node_at, substitute_node
 from passes.base import Refusal
 from passes.stream_k.coverage import Sizes, covers
 from passes.stream_k.dataflow import Writeback, epilogue, other_uses, unseparated, writebacks
@@ -58,9 +59,7 @@ def _covers(nest: Nest, back: Writeback, param: Param) -> bool:
     if any(names_of(axis.extent) & nest.grid_names for axis in nest.axes):
         return True
     access, shape = _together(nest, back, param)
-    where: dict[str, Expr] = {}
-    for binding in nest.kernel.where:
-        where[binding.name] = substitute(binding.expr, where)
+    where = spelled(nest.kernel)
     sizes = Sizes(nest.constant, lambda e: substitute(e, where))
     return covers(access, shape, (*nest.axes, *_waves_from_zero(nest, back.path)), sizes)
 
@@ -102,8 +101,8 @@ def _at_zero(access: Access, dims: list[int]) -> Access:
 
 def _waves_from_zero(nest: Nest, path: Path) -> Iterator[GridAxis]:
     """The variables of the wave loops around a statement."""
-    for _, loop in enclosing(nest.body, path[len(nest.body_path) :]):
-        if isinstance(loop, For) and loop.lo == 0 and nest.constant(loop.step) == 1:
+    for loop in nest.loops_around(path):
+        if loop.lo == 0 and nest.constant(loop.step) == 1:
             yield GridAxis(loop.iv, loop.hi)
 
 
@@ -116,7 +115,7 @@ def no_epilogue(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK08"""
     rule = "with merge=atomic nothing but the writeback follows the reduction"
     for path in epilogue(nest):
-        stmt = node_at(nest.body, path[len(nest.body_path) :])
+        stmt = node_at(nest.body, nest.inner(path))
         found = "an epilogue, which would run once for every partial tile"
         hint = "take merge=workspace, which runs an epilogue once, or store the accumulator itself"
         if isinstance(stmt, If | For | While):

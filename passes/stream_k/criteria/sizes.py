@@ -7,7 +7,7 @@ import sympy
 from loopir.effects import access_of
 from loopir.nodes import AtMost
 from loopir.ranges import dimension_is_in_bounds, ranges
-from loopir.scope import launch_symbols
+from loopir.scope import launch_symbols, spelled
 from loopir.symbols import Expr, Max, names_of, operands, substitute
 from passes.base import Refusal
 from passes.decomposition import Bounds
@@ -155,5 +155,5 @@ def _is_positive(nest: Nest, panels: Expr) -> bool:
     value = nest.constant(panels)
     if value is not None:
         return value >= 1
-    expr = substitute(panels, {b.name: b.expr for b in nest.kernel.where})
+    expr = substitute(panels, spelled(nest.kernel))
     return isinstance(expr, Max) and any((nest.constant(a) or 0) >= 1 for a in operands(expr))

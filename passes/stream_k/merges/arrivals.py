@@ -27,30 +27,30 @@ from loopir.nodes import (
     Workspace,
     Zeroed,
 )
-from loopir.rename import renamed
+from loopir.rename import fresh_name, renamed
 from loopir.symbols import Expr, floordiv, mod, sym, to_expr
-from loopir.tile_order import decode, fresh_name
+from loopir.tile_order import decode
 from loopir.types import DType
-from passes.decomposition import ClosedForm, SplitKForm, StreamKForm, symbolic_range
+from passes.decomposition import ClosedForm, SplitKForm, StreamKForm, unit_range
+from passes.stream_k.merges.base import Meeting
 from passes.stream_k.merges.produced import split_body
 from passes.stream_k.merges.slots import Slots, folded
 from passes.stream_k.names import Names
-from passes.stream_k.nest import Nest
 from passes.stream_k.options import Merge
 from passes.stream_k.walk import Extent, Segment
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class Arrivals(Meeting):
     """Merges through workspaces: `merge` is WORKSPACE, FIXUP or ATOMIC_WORKSPACE. `form`: the part
-    of the schedule that splits tiles; `is_known`: it does split some, or all of equal slices."""
+    of the schedule that splits tiles. `is_split_known`: it is known that it splits some, which of
+    equal slices means all, so that no block needs to ask whether its tile is whole."""
 
-    nest: Nest
     names: Names
     merge: Merge
     form: ClosedForm
     taken: frozenset[str]
-    is_known: bool
+    is_split_known: bool
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -72,8 +72,7 @@ class Arrivals:
         return tuple(Zeroed(w) for w in self.slots.buffers.values()) if is_summed else ()
 
     def segment(self, segment: Segment, used: Collection[str]) -> Body:
-        """What a unit does with its part of a tile, whose axes are decoded."""
-        path = self.nest.reduce_path[len(self.nest.body_path) :]
+        path = self.nest.inner(self.nest.reduce_path)
         if segment.extent is Extent.WHOLE:
             return split_body(self.nest.body, path, segment, (), ())
         kept, met = self._kept(segment), self._met(used)
@@ -82,7 +81,6 @@ class Arrivals:
         return *who, *split_body(self.nest.body, path, segment, kept, met)
 
     def kernels(self, first: Kernel) -> tuple[Kernel, ...]:
-        """The kernels that run behind the first."""
         if not self._is_fixup:
             return ()
         kept = tuple(r for r in first.requires if isinstance(r, AtMost))
@@ -167,10 +165,10 @@ class Arrivals:
         if isinstance(form, SplitKForm):
             head = Let(names.tile, form.first_tile + sym(names.unit)), *self._who_meets(tile)
             is_split = Cmp(">", self._parts(tile), to_expr(1))
-            work = finish if self.is_known else (If(is_split, finish),)
+            work = finish if self.is_split_known else (If(is_split, finish),)
             return Grid((GridAxis(names.unit, form.tiles),), (*head, *work))
         assert isinstance(form, StreamKForm)
-        _, end = symbolic_range(form.bounds, sym(names.unit), sym(names.total), form.units)
+        _, end = unit_range(form.bounds, sym(names.unit), sym(names.total), form.units)
         head = (
             Let(names.it, form.first_tile * form.panels + end),
             Let(names.tile, floordiv(sym(names.it), form.panels)),

@@ -19,15 +19,14 @@ def split_body(body: Body, path: Path, segment: Segment, kept: Body, met: Body) 
 
     What follows the reduce runs for a whole tile only; else `kept` stands directly behind the
     panels, in every turn of wave loops around them, and `met` behind those loops, where the block
-    meets others.
+    meets others. Both are empty for a whole tile.
     """
     produced = _produced(body, path, segment, kept)
-    if segment.extent is Extent.WHOLE:
-        return produced
-    if segment.extent is Extent.PART:
+    if segment.extent is not Extent.EITHER or not met:
         return *produced, *met
-    last = produced[-1]
-    if len(path) == 1 and isinstance(last, If):
+    if len(path) == 1:
+        last = produced[-1]
+        assert isinstance(last, If)
         return *produced[:-1], replace(last, orelse=(*last.orelse, *met))
     return *produced, If(Negate(is_whole(segment)), met)
 

@@ -28,11 +28,11 @@ from loopir.nodes import (
     TileRef,
     Workspace,
 )
+from loopir.rename import fresh_names
 from loopir.scope import allocs
 from loopir.symbols import Expr, floordiv, sym, to_expr
-from loopir.tile_order import fresh_name
 from loopir.types import DType, ReduceOp, Space
-from loopir.walk import enclosing, map_bodies, walk
+from loopir.walk import map_bodies, walk
 from passes.stream_k.dataflow import starts
 from passes.stream_k.names import Names
 from passes.stream_k.nest import Nest
@@ -50,12 +50,18 @@ class Slots:
     @cached_property
     def buffers(self) -> dict[str, str]:
         """The workspace of each accumulator."""
-        found: dict[str, str] = {}
-        others = {*self.taken, *vars(self.names).values()} - {self.names.partials}
-        for accumulator in self.nest.reduce.accumulators:
-            used = others.union(found.values())
-            found[accumulator.tile] = fresh_name(self.names.partials, used)
-        return found
+        wanted = {a.tile: self.names.partials for a in self.nest.reduce.accumulators}
+        return fresh_names(wanted, self._used - {self.names.partials})
+
+    @cached_property
+    def _parts(self) -> dict[str, str]:
+        """The tile that a slot of each accumulator is loaded into."""
+        wanted = {a.tile: f"{a.tile}_part" for a in self.nest.reduce.accumulators}
+        return fresh_names(wanted, self._used)
+
+    @property
+    def _used(self) -> frozenset[str]:
+        return self.taken.union(vars(self.names).values())
 
     @cached_property
     def _allocs(self) -> dict[str, Alloc]:
@@ -64,8 +70,7 @@ class Slots:
     @cached_property
     def _waves(self) -> tuple[For, ...]:
         """The wave loops around the reduce: each of their turns has accumulators of its own."""
-        path = self.nest.reduce_path[len(self.nest.body_path) :]
-        return tuple(s for _, s in enclosing(self.nest.body, path) if isinstance(s, For))
+        return self.nest.loops_around(self.nest.reduce_path)
 
     def workspaces(self) -> tuple[Workspace, ...]:
         made = ((buffer, self._allocs[tile]) for tile, buffer in self.buffers.items())
@@ -108,17 +113,14 @@ class Slots:
         )
 
     def _combine(self, accumulator: Accumulator, slot: Expr) -> Iterator[Stmt]:
-        tile, part = accumulator.tile, self._part(accumulator.tile)
+        tile, part = accumulator.tile, self._parts[accumulator.tile]
         dtype = self._allocs[tile].dtype
         yield Load(part, self._access(tile, slot))
         yield Ewise(tile, _combination(accumulator.op, tile, part, dtype))
 
     def _part_tiles(self) -> Body:
-        made = ((self._part(tile), self._allocs[tile]) for tile in self.buffers)
+        made = ((part, self._allocs[tile]) for tile, part in self._parts.items())
         return tuple(Alloc(part, Space.REGISTER, a.dtype, a.shape) for part, a in made)
-
-    def _part(self, tile: str) -> str:
-        return fresh_name(f"{tile}_part", self.taken)
 
     def _shape(self, alloc: Alloc) -> tuple[Expr, ...]:
         """Of one slot: the tiles of the waves, one below the other."""
@@ -140,8 +142,7 @@ class Slots:
 
     @cached_property
     def _trips(self) -> tuple[int, ...]:
-        spans = (self.nest.constant(-floordiv(w.lo - w.hi, w.step)) for w in self._waves)
-        return tuple(n or 0 for n in spans)
+        return tuple(map(self.nest.trips, self._waves))
 
     @cached_property
     def _wave(self) -> Expr:

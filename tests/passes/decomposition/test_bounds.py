@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopir.symbols import evaluate, sym
-from passes.decomposition import Bounds, StreamK, symbolic_owner, symbolic_range
+from passes.decomposition import Bounds, StreamK, owner, unit_range
 
 LARGE = st.integers(1, 2**40)
-RANGE = {b: symbolic_range(b, sym("u"), sym("TOTAL"), sym("UNITS")) for b in Bounds}
-OWNER = {b: symbolic_owner(b, sym("i"), sym("TOTAL"), sym("UNITS")) for b in Bounds}
+RANGE = {b: unit_range(b, sym("u"), sym("TOTAL"), sym("UNITS")) for b in Bounds}
+OWNER = {b: owner(b, sym("i"), sym("TOTAL"), sym("UNITS")) for b in Bounds}
 
 
 @st.composite

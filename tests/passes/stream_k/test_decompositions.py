@@ -34,6 +34,8 @@ from tests.support.interp import same_bits
 from tests.support.segments import Part, sums, traced
 from tests.support.texts import GEMM, edited
 
+pytestmark = pytest.mark.sampled
+
 #: tiles and panels
 SPACES = [(1, 1), (1, 7), (3, 2), (5, 4), (7, 1), (8, 3)]
 COUNTS = (1, 2, 3, 5, 40)
@@ -183,8 +185,8 @@ def test_without_units_data_parallel_has_a_block_a_tile():
 
 
 def test_a_kernel_that_loses_a_panel_is_seen(monkeypatch: pytest.MonkeyPatch):
-    cut = walk.symbolic_range
-    monkeypatch.setattr(walk, "symbolic_range", lambda *n: (cut(*n)[0], cut(*n)[1] - to_expr(1)))
+    cut = walk.unit_range
+    monkeypatch.setattr(walk, "unit_range", lambda *n: (cut(*n)[0], cut(*n)[1] - to_expr(1)))
     with pytest.raises(OutOfBoundsError):  # the loss moves what meets in a tile
         check(StreamKPass(units=3), StreamK(5, 4, 3), sums(5, 4))
     with pytest.raises(AssertionError):

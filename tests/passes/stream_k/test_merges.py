@@ -22,6 +22,8 @@ from tests.support.reference import outputs_of_both
 from tests.support.texts import GEMM, edited
 from tests.support.wave_kernels import GEMM_ROWS
 
+pytestmark = pytest.mark.sampled
+
 SLOTS = ("workspace", "fixup")
 WITH_EPILOGUES = (*SLOTS, "atomic-workspace")
 MERGES = (*WITH_EPILOGUES, "atomic")

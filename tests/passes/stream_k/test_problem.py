@@ -22,16 +22,16 @@ def found(program) -> Problem | None:
     [
         (
             gemm(1536, 1024, 4096, tile=(128, 256, 64)),
-            Problem(1536, 1024, 1, 64, (128, 256), 128 * 256 * 4),
+            Problem(1536, 1024, 1, 64, (128, 256), (128 * 256 * 4,)),
             (12, 4, 1),
         ),
-        (gemm(100, 7, 0), Problem(100, 7, 1, 1, (128, 128), 65536), (1, 1, 1)),
-        (gemm(0, 7, 1), Problem(0, 7, 1, 1, (128, 128), 65536), (0, 1, 1)),
-        (gemm(64, 64, 64, "f64"), Problem(64, 64, 1, 1, (128, 128), 131072), (1, 1, 1)),
-        (parse(GEMM), Problem(96, 80, 1, 7, (32, 32), 4096), (3, 3, 1)),
-        (parse(MAX_ROWS), Problem(96, 1, 1, 7, (32, 1), 128), (3, 1, 1)),
+        (gemm(100, 7, 0), Problem(100, 7, 1, 1, (128, 128), (65536,)), (1, 1, 1)),
+        (gemm(0, 7, 1), Problem(0, 7, 1, 1, (128, 128), (65536,)), (0, 1, 1)),
+        (gemm(64, 64, 64, "f64"), Problem(64, 64, 1, 1, (128, 128), (131072,)), (1, 1, 1)),
+        (parse(GEMM), Problem(96, 80, 1, 7, (32, 32), (4096,)), (3, 3, 1)),
+        (parse(MAX_ROWS), Problem(96, 1, 1, 7, (32, 1), (128,)), (3, 1, 1)),
         # four waves of 16 rows
-        (parse(GEMM_ROWS), Problem(100, 72, 1, 5, (64, 32), 64 * 32 * 4), (2, 3, 1)),
+        (parse(GEMM_ROWS), Problem(100, 72, 1, 5, (64, 32), (64 * 32 * 4,)), (2, 3, 1)),
     ],
     ids=["gemm", "ragged", "empty", "f64", "text", "rows", "waves"],
 )
@@ -57,7 +57,7 @@ def test_one_axis_is_rows():
 def test_an_output_of_other_extents_counts_whole_tiles():
     """Two buffers' worth of rows: the extents of the output say nothing of the tiles."""
     text = edited(GEMM, ("ceildiv(M, BM), ceildiv(N, BN)]", "2 * ceildiv(M, BM), ceildiv(N, BN)]"))
-    assert found(parse(text)) == Problem(192, 96, 1, 7, (32, 32), 4096)
+    assert found(parse(text)) == Problem(192, 96, 1, 7, (32, 32), (4096,))
 
 
 @pytest.mark.parametrize("sizes", [(None, 64, 64), (64, None, 64), (64, 64, None)])

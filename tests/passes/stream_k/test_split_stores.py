@@ -15,6 +15,8 @@ from passes.stream_k.nest import Nest, find_nest
 from tests.support.differential import difference
 from tests.support.texts import edited
 
+pytestmark = pytest.mark.sampled
+
 #: row sums of NB images of OH x OW pixels, OCG of them in each of G groups
 CONV = """\
 kernel @conv(X: f32[NB * OH * OW, K], F: f32[K, G * OCG], out Y: f32[NB, G * OCG, OH, OW])

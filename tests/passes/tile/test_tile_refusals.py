@@ -9,6 +9,8 @@ from passes.base import Refused
 from passes.tile import TilePass
 from tests.support.tile_nests import gemm, nest
 
+pytestmark = pytest.mark.sampled
+
 GEMM = gemm()
 SUM = nest(
     "X: f32[M, K], out S: f32[M]",

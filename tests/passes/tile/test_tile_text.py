@@ -11,6 +11,8 @@ from passes.pipeline import parse_pipeline
 from passes.tile import TilePass
 from tests.support.tile_nests import NESTS, gemm
 
+pytestmark = pytest.mark.sampled
+
 DOT = TilePass(m=16, n=16, k=32)
 
 

@@ -14,6 +14,8 @@ from passes.tile import TilePass
 from passes.tile.contributions import Way
 from tests.support.tile_nests import NESTS, gemm
 
+pytestmark = pytest.mark.sampled
+
 TILINGS = (TilePass(m=16, k=32), TilePass(m=4, k=4), TilePass(m=3, k=1), TilePass(m=1, k=5))
 SIZES = (
     {},

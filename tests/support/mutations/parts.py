@@ -16,15 +16,12 @@ from loopir.nodes import (
     Param,
     Program,
     Reduce,
-    Stmt,
     Store,
 )
 from loopir.scope import allocs
 from loopir.stmt_text import access_text
-from loopir.walk import Path, node_at, walk, walk_program
+from loopir.walk import Path, Placed, node_at, walk, walk_program
 from tests.support.edits import put_after, put_before, replaced, spliced, statements, with_kernel
-
-Placed = tuple[Path, Stmt]
 
 
 @dataclass(frozen=True)

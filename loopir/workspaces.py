@@ -4,14 +4,16 @@ Counters come first, in a region of their own: they are zero between launches wh
 those launches are, and no partial tile of one launch lies where a counter of the next one does.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sympy
 
 from loopir.nodes import Arrive, Program, Workspace
-from loopir.symbols import Expr, ceildiv, to_expr
+from loopir.symbols import Expr, ceildiv, evaluate, to_expr
 from loopir.walk import walk_program
 
+#: bytes: each part starts at a multiple of it
 ALIGNMENT = 256
 
 
@@ -32,10 +34,17 @@ class Parts:
 
     @property
     def total_bytes(self) -> Expr:
-        """What a launch needs, over the names of the first kernel's header: each part starts at a
-        multiple of ALIGNMENT bytes."""
+        """What a launch needs, over the names of the first kernel's header."""
         rooms = (ALIGNMENT * ceildiv(part_bytes(w), to_expr(ALIGNMENT)) for w in self.all)
         return sum(rooms, to_expr(0))
+
+    def bytes_at(self, env: Mapping[str, int]) -> int:
+        """`total_bytes` where names have the values of `env`. KeyError: one has none.
+        ZeroDivisionError: a zero divisor. ValueError: a workspace of negative size."""
+        for workspace in self.all:
+            if (size := evaluate(part_bytes(workspace), env)) < 0:
+                raise ValueError(f"{workspace.name}: expected at least 0 bytes, got {size}")
+        return evaluate(self.total_bytes, env)
 
 
 def parts_of(program: Program) -> Parts:
@@ -49,4 +58,5 @@ def parts_of(program: Program) -> Parts:
 
 
 def part_bytes(workspace: Workspace) -> Expr:
+    """The bytes of one part, without padding."""
     return workspace.dtype.bytes * sympy.Mul(*workspace.shape)

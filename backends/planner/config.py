@@ -1,0 +1,210 @@
+"""A configuration: one way to compute a problem, as text, as JSON, as a program."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+import loopir.build as build
+from backends.planner.problem import Problem
+from loopir.errors import LoopIRError
+from loopir.nodes import Program
+from passes.lowering import lower
+from passes.pipeline import parse_pipeline
+
+Extent: TypeAlias = int | tuple[int, ...]
+Tile: TypeAlias = tuple[Extent, Extent, int]
+
+_EXTENT = r"(\d+|\(\d+(?:\+\d+)+\))"
+_TEXT = re.compile(
+    rf"(?P<kind>gemm|gemv) {_EXTENT}x{_EXTENT}x(?P<bk>\d+)"
+    r" w(?P<warps>\d+) s(?P<stages>\d+)(?P<swapped> swapped)?(?:: (?P<pipeline>.+))?"
+)
+
+
+class Kind(Enum):
+    """Which family of kernels: tiles on tensor cores, or products element by element."""
+
+    GEMM = "gemm"
+    GEMV = "gemv"
+
+
+@dataclass(frozen=True)
+class Config:
+    """One way to compute a problem; `str` gives `gemm 128x(128+64)x64 w4 s4 swapped: PIPELINE`.
+
+    tile: (BM, BN, BK); an extent of several pieces, each a power of two, is a tuple. Of a GEMV: the
+    rows and the columns of the matrix that a block takes at a time are its BN (or BM) and BK.
+    pipeline: text of the passes that run on the tiled program. num_warps, num_stages: fields of the
+    backend's Settings. swapped: C^T = B^T A^T is computed, and stored transposed. ValueError names
+    a bad field.
+    """
+
+    tile: Tile
+    pipeline: str = ""
+    num_warps: int = 4
+    num_stages: int = 3
+    swapped: bool = False
+    kind: Kind = Kind.GEMM
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", Kind(self.kind))
+        object.__setattr__(self, "tile", _tile(self.tile))
+        for name in ("num_warps", "num_stages"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
+                raise ValueError(f"{name}: an int >= 1, not {getattr(self, name)!r}")
+        if type(self.swapped) is not bool or not isinstance(self.pipeline, str):
+            raise ValueError("swapped is a bool, pipeline is text")
+        object.__setattr__(self, "pipeline", _checked(self.pipeline))
+
+    @property
+    def bm(self) -> int:
+        return _total(self.tile[0])
+
+    @property
+    def bn(self) -> int:
+        return _total(self.tile[1])
+
+    @property
+    def bk(self) -> int:
+        return self.tile[2]
+
+    def settings(self) -> dict[str, int]:
+        """Fields of the backend's Settings: `compile(config.program(p), **config.settings())`."""
+        return {"num_warps": self.num_warps, "num_stages": self.num_stages}
+
+    def program(self, problem: Problem) -> Program:
+        """The program that computes `problem` this way, all its passes run; parameters A, B, then
+        `bias` and `residual` where the epilogue has them, C.
+
+        ValueError, NotApplicable: this configuration is not for that problem.
+        """
+        return parse_pipeline(self.pipeline).run(self.base(problem))
+
+    def base(self, problem: Problem) -> Program:
+        """The tiled program before the pipeline."""
+        if self.kind is Kind.GEMV:
+            return _gemv(self, problem)
+        if problem.is_plain:
+            return _gemm(self, problem)
+        return _lowered(self, problem)
+
+    def __str__(self) -> str:
+        sizes = "x".join(map(_extent_text, self.tile))
+        swapped = " swapped" if self.swapped else ""
+        end = f": {self.pipeline}" if self.pipeline else ""
+        return f"{self.kind.value} {sizes} w{self.num_warps} s{self.num_stages}{swapped}{end}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Config":
+        """The configuration whose `str` is `text`. ValueError: it is none."""
+        found = _TEXT.fullmatch(text)
+        if found is None:
+            raise ValueError(f"config: {text!r} is not like 'gemm 128x256x64 w8 s3: PIPELINE'")
+        return cls(
+            tile=(_extent(found[2]), _extent(found[3]), int(found["bk"])),
+            pipeline=found["pipeline"] or "",
+            num_warps=int(found["warps"]),
+            num_stages=int(found["stages"]),
+            swapped=found["swapped"] is not None,
+            kind=Kind(found["kind"]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Values of JSON, which `from_json` reads."""
+        return {
+            "kind": self.kind.value,
+            "tile": [list(e) if isinstance(e, tuple) else e for e in self.tile],
+            "swapped": self.swapped,
+            "pipeline": self.pipeline,
+            "num_warps": self.num_warps,
+            "num_stages": self.num_stages,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Config":
+        """ValueError: `data` is not what `to_json` gives."""
+        if not isinstance(data, Mapping) or set(data) != set(_FIELDS):
+            raise ValueError(f"config: an object with {', '.join(_FIELDS)}, not {data!r}")
+        return cls(**data)
+
+
+_FIELDS = ("kind", "tile", "swapped", "pipeline", "num_warps", "num_stages")
+
+
+# --- programs
+
+
+def _gemm(config: Config, p: Problem) -> Program:
+    more: dict[str, Any] = {"swapped": True} if config.swapped else {}
+    tile: Any = config.tile
+    layouts = p.a_layout, p.b_layout
+    return build.gemm(p.m, p.n, p.k, p.dtype, p.out_dtype, tile, *layouts, **more)
+
+
+def _gemv(config: Config, p: Problem) -> Program:
+    if not p.is_plain:
+        raise ValueError(f"{config}: a GEMV has neither batch nor epilogue")
+    gemv: Any = getattr(build, "gemv")  # noqa: B009
+    layouts = p.a_layout, p.b_layout
+    return gemv(p.m, p.n, p.k, p.dtype, p.out_dtype, config.tile, *layouts)
+
+
+def _lowered(config: Config, p: Problem) -> Program:
+    """Batches and epilogues come from the untiled nest."""
+    bm, bn, bk = config.tile
+    if config.swapped or not isinstance(bm, int) or not isinstance(bn, int):
+        raise ValueError(f"{config}: batches and epilogues have plain tiles")
+    rest = (p.m, p.n, p.k, p.dtype, p.out_dtype, p.a_layout, p.b_layout, p.epilogue)
+    batched = p.batch != 1
+    nest = build.batched_gemm_nest(p.batch, *rest) if batched else build.gemm_nest(*rest)
+    return lower(nest, m=bm, n=bn, k=bk)
+
+
+# --- text
+
+
+def _checked(pipeline: str) -> str:
+    """The pipeline in its canonical text; a pass that this build does not know stays as it is, and
+    is refused when it is to run."""
+    try:
+        return str(parse_pipeline(pipeline))
+    except LoopIRError:
+        return pipeline.strip()
+
+
+def _tile(tile: Any) -> Tile:
+    if not isinstance(tile, tuple | list) or len(tile) != 3:
+        raise ValueError(f"tile: (BM, BN, BK), not {tile!r}")
+    bm, bn = (tuple(e) if isinstance(e, tuple | list) else e for e in tile[:2])
+    bk = tile[2]
+    pieces = [*_pieces(bm), *_pieces(bn), bk]
+    if any(type(p) is not int or p < 1 or p & (p - 1) for p in pieces):
+        raise ValueError(f"tile: each extent and each piece a power of two, not {tile!r}")
+    if () in (bm, bn):
+        raise ValueError(f"tile: an extent has a piece at least, not {tile!r}")
+    return _plain(bm), _plain(bn), bk
+
+
+def _plain(extent: Extent) -> Extent:
+    if isinstance(extent, tuple) and len(extent) == 1:
+        (extent,) = extent
+    return extent
+
+
+def _pieces(extent: Extent) -> tuple[int, ...]:
+    return extent if isinstance(extent, tuple) else (extent,)
+
+
+def _total(extent: Extent) -> int:
+    return sum(_pieces(extent))
+
+
+def _extent_text(extent: Extent) -> str:
+    return f"({'+'.join(map(str, extent))})" if isinstance(extent, tuple) else str(extent)
+
+
+def _extent(text: str) -> Extent:
+    pieces = tuple(map(int, text.strip("()").split("+")))
+    return pieces if len(pieces) > 1 else pieces[0]

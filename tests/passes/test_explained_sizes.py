@@ -1,0 +1,43 @@
+"""Bytes of workspace, and units, as `explain` tells them: one size for one schedule."""
+
+import re
+
+import pytest
+
+from loopir.build import gemm
+from loopir.parser import parse
+from passes.explain import explain
+from passes.pipeline import parse_pipeline
+from passes.stream_k import Merge, StreamKPass
+from tests.support.texts import GEMM
+
+WAVE = gemm(1536, 1536, 4096)
+
+
+def workspaces(text: str) -> list[str]:
+    return re.findall(r"^  workspace +(.*)$", text, re.MULTILINE)
+
+
+def test_the_size_of_the_best_is_that_of_the_workspace_merge_with_its_counters():
+    (found,) = workspaces(explain(WAVE))
+    of_plan, _ = workspaces(explain(WAVE, StreamKPass(units=132)))
+    assert found == (
+        f"stream-k: {of_plan} by merge=workspace (262 slots of 65,536 bytes, 131 counters), "
+        "0 by merge=atomic"
+    )
+    assert of_plan == "17,171,200 bytes"
+
+
+@pytest.mark.parametrize("merge", list(Merge))
+def test_a_plan_that_is_the_best_is_told_by_its_own_merge(merge: Merge):
+    """A hybrid of backward ranges, which no other candidate is."""
+    plan = StreamKPass(units=40, merge=merge)
+    of_plan, of_best = workspaces(explain(gemm(128, 128, 65536), plan, sms=132))
+    assert of_best == f"this plan: {of_plan}"
+
+
+def test_units_that_fragments_replace_by_slices_are_told():
+    fragments = parse_pipeline("mma-expand").run(parse(GEMM))
+    text = explain(fragments, StreamKPass(units=5))
+    assert "units asked for" in text
+    assert re.search(r"^  units asked for +5: a hint", text, re.MULTILINE)

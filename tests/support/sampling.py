@@ -1,0 +1,47 @@
+"""Which cases of a slow test run where time is short: a third, and every value of every axis."""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+FEW, PART = 8, 3
+
+
+def kept(cases: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """The names of the cases to run, of one test function: all of FEW or fewer; else one in PART at
+    least, the first by checksum of the name, and one for each value of each axis.
+
+    `cases`: arguments by the name of the case. An axis is an argument whose values come twice or
+    more on average, as the rows and columns of a product do.
+    """
+    if len(cases) <= FEW:
+        return frozenset(cases)
+    values = {name: _values(arguments) for name, arguments in cases.items()}
+    axes = _axes(list(values.values()))
+    order = sorted(cases, key=lambda name: (crc32(name.encode()), name))
+    found, seen = list[str](), set[tuple[str, str]]()
+    for name in order:
+        new = {v for v in values[name] if v[0] in axes} - seen
+        if new:
+            found.append(name)
+            seen |= new
+    rest = (name for name in order if name not in {*found})
+    missing = max(0, -(-len(cases) // PART) - len(found))
+    return frozenset([*found, *islice(rest, missing)])
+
+
+def _values(arguments: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    return frozenset((argument, repr(value)) for argument, value in arguments.items())
+
+
+def _axes(values: list[frozenset[tuple[str, str]]]) -> set[str]:
+    different = [argument for argument, _ in frozenset().union(*values)]
+    return {a for a in different if 2 * different.count(a) <= len(values)}
+
+
+def with_whole(cases: Iterable[Any], is_whole: Callable[[Any], bool]) -> list[Any]:
+    """For `parametrize`: the cases, those of `is_whole` with the mark that keeps them always."""
+    return [pytest.param(c, marks=pytest.mark.whole) if is_whole(c) else c for c in cases]
