@@ -185,6 +185,8 @@ def _raised(expr: Expr, env: Env) -> Expr:
             return expr if limit is None else limit
         case sympy.Add() | Min() | Max():
             return _rebuilt(expr, *(_raised(a, env) for a in parts))
+        case sympy.Mul() if (whole := _raised_multiple(expr, env)) is not None:
+            return whole
         case sympy.Mul() if all(interval(a, env).lo >= 0 for a in parts):
             return _rebuilt(expr, *(_raised(a, env) for a in parts))
         case FloorDiv() | CeilDiv() if interval(parts[1], env).lo >= 0:
@@ -192,6 +194,18 @@ def _raised(expr: Expr, env: Env) -> Expr:
         case Mod() if interval(parts[1], env).lo >= 0 and not parts[1].is_Integer:
             return parts[1] - 1
     return expr
+
+
+def _raised_multiple(expr: Expr, env: Env) -> Expr | None:
+    """Of a product with a positive number: `d * ceildiv(x, d)` as `x + d - 1`, `n * max(a, b)` as
+    the maximum of products. None of another one."""
+    number, rest = expr.as_coeff_Mul()
+    match rest:
+        case CeilDiv() if number == _arguments(rest)[1]:
+            return _raised(_arguments(rest)[0], env) + number - 1
+        case Min() | Max() if number > 0:
+            return _rebuilt(rest, *(_raised(number * a, env) for a in _arguments(rest)))
+    return None
 
 
 def _rebuilt(expr: Expr, *parts: Expr) -> Expr:

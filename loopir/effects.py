@@ -27,6 +27,7 @@ from loopir.nodes import (
     Load,
     Mask,
     Negate,
+    Part,
     Stmt,
     Store,
     TileRef,
@@ -43,7 +44,7 @@ def tile_refs(expr: Ewise_) -> Iterator[str]:
         case Apply(_, args):
             for arg in args:
                 yield from tile_refs(arg)
-        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg) | Mask(arg):
+        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg) | Mask(arg) | Part(arg):
             yield from tile_refs(arg)
 
 

@@ -16,6 +16,7 @@ from loopir.nodes import (
     Expand,
     Literal,
     Mask,
+    Part,
     TileRef,
 )
 from loopir.symbols import Expr
@@ -27,7 +28,7 @@ MAX_OPERATIONS = 100
 _SUM = {"+": "add", "-": "sub"}
 _PRODUCT = {"*": "mul", "/": "div"}
 _AXIS_REDUCTIONS = {text: op for op, text in AXIS_REDUCTIONS.items()}
-_FUNCTIONS = ("cast", "expand", "mask", *_AXIS_REDUCTIONS, *EWISE_FUNCTIONS)
+_FUNCTIONS = ("cast", "expand", "mask", "part", *_AXIS_REDUCTIONS, *EWISE_FUNCTIONS)
 
 
 def literal(c: Cursor) -> Literal:
@@ -109,6 +110,8 @@ def _arguments(c: Cursor, token: Token) -> Ewise_:
         return Expand(_sum(c), _axis(c))
     if token.text == "mask":
         return Mask(_sum(c), _axis(c), _index(c), _index(c), _otherwise(c))
+    if token.text == "part":
+        return Part(_sum(c), _axis(c), _parts(c), _parts(c))
     if token.text in _AXIS_REDUCTIONS:
         return AxisReduce(_AXIS_REDUCTIONS[token.text], _sum(c), _axis(c))
     return _apply(c, token)
@@ -117,6 +120,11 @@ def _arguments(c: Cursor, token: Token) -> Ewise_:
 def _axis(c: Cursor) -> int:
     c.expect(",")
     return c.integer("an axis")
+
+
+def _parts(c: Cursor) -> int:
+    c.expect(",")
+    return c.integer("a number")
 
 
 def _index(c: Cursor) -> Expr:

@@ -3,7 +3,7 @@
 import math
 
 from loopir.expr_text import expr_text
-from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, TileRef
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, Part, TileRef
 from loopir.types import ReduceOp
 
 _SUM, _PRODUCT, _NEGATION, _ATOM = range(4)
@@ -34,6 +34,8 @@ def ewise_text(expr: Ewise_) -> str:
         case Mask(arg, axis, start, limit, otherwise):
             place = f"{axis}, {expr_text(start)}, {expr_text(limit)}"
             return f"mask({ewise_text(arg)}, {place}, {literal_text(otherwise)})"
+        case Part(arg, axis, index, count):
+            return f"part({ewise_text(arg)}, {axis}, {index}, {count})"
         case Apply(fn, args):
             return _apply_text(fn, args)
 

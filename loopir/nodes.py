@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from loopir.symbols import Expr
-from loopir.types import Direction, DType, ForKind, OrderKind, Precision, ReduceOp, Space
+from loopir.types import (
+    Direction,
+    DType,
+    ElementOrder,
+    ForKind,
+    OrderKind,
+    Precision,
+    ReduceOp,
+    Space,
+    Via,
+)
 
 # --- index expressions and conditions
 
@@ -154,7 +164,18 @@ class Mask:
     otherwise: Literal
 
 
-Ewise_: TypeAlias = TileRef | Literal | Apply | Cast | Expand | AxisReduce | Mask
+@dataclass(frozen=True)
+class Part:
+    """`part(arg, axis, index, count)`: along `axis` of `arg`, part `index` of `count` equal ones;
+    the count is a power of two."""
+
+    arg: "Ewise_"
+    axis: int
+    index: int
+    count: int
+
+
+Ewise_: TypeAlias = TileRef | Literal | Apply | Cast | Expand | AxisReduce | Mask | Part
 
 #: name -> number of arguments
 EWISE_FUNCTIONS = {
@@ -203,21 +224,24 @@ class Fill:
 
 @dataclass(frozen=True)
 class Load:
-    """`load tile, access [else v]`, or `coop_load` when all threads of the block share the work.
-    Elements that a mask leaves out get `otherwise`."""
+    """`load tile, access [else v] [descriptor]`, or `coop_load` when all threads of the block share
+    the work. Elements that a mask leaves out get `otherwise`."""
 
     tile: str
     source: Access
     cooperative: bool = False
     otherwise: Literal = Literal(0)
+    via: Via = Via.POINTER
 
 
 @dataclass(frozen=True)
 class Store:
-    """`store access, tile`: equal dtypes; elements that a mask leaves out are skipped."""
+    """`store access, tile [descriptor]`: equal dtypes; elements that a mask leaves out are
+    skipped."""
 
     target: Access
     tile: str
+    via: Via = Via.POINTER
 
 
 @dataclass(frozen=True)
@@ -265,9 +289,10 @@ class Ewise:
 
 @dataclass(frozen=True)
 class For:
-    """`for iv in lo .. hi [step s] { }`; `parallel iv in lo .. hi { }`: iterations in any order, at
-    the root of an untiled nest; `wave iv in lo .. hi { }`: a constant-trip map over the block's
-    warps."""
+    """`for iv in lo .. hi [step s] [flattened] { }`; `parallel iv in lo .. hi { }`: iterations in
+    any order, at the root of an untiled nest; `wave iv in lo .. hi { }`: a constant-trip map over
+    the block's warps. `flattened`: a hint, that loads of the next turn may start before the end of
+    this one."""
 
     iv: str
     lo: Expr
@@ -275,6 +300,7 @@ class For:
     step: Expr
     body: "Body"
     kind: ForKind = ForKind.SEQUENTIAL
+    flattened: bool = False
 
 
 @dataclass(frozen=True)
@@ -413,12 +439,14 @@ class Alias:
 
 @dataclass(frozen=True)
 class Workspace:
-    """`workspace name: dtype[shape]`: device-global memory that outlives a launch. One that
-    an `arrive` names holds counters, zero once and left at zero by every launch."""
+    """`workspace name: dtype[shape] [fragment_order]`: device-global memory that outlives a launch.
+    One that an `arrive` names holds counters, zero once and left at zero by every launch. `order`:
+    where in memory the elements of its slots lie, which no value depends on."""
 
     name: str
     dtype: DType
     shape: tuple[Expr, ...]
+    order: ElementOrder = ElementOrder.ROWS
 
 
 @dataclass(frozen=True)

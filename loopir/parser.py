@@ -20,7 +20,7 @@ from loopir.nodes import (
 )
 from loopir.stmt_parser import block, end_of_line, shape
 from loopir.symbols import Expr
-from loopir.types import Direction, DType
+from loopir.types import Direction, DType, ElementOrder
 
 
 def parse(text: str) -> Program:
@@ -74,9 +74,10 @@ def _workspace(c: Cursor) -> Workspace:
     c.expect("workspace")
     name = c.name("a workspace")
     c.expect(":")
-    made = Workspace(name, c.choice(DType, "a dtype"), shape(c))
+    dtype, sizes = c.choice(DType, "a dtype"), shape(c)
+    order = ElementOrder(c.accept(ElementOrder.FRAGMENTS.value) or ElementOrder.ROWS)
     end_of_line(c)
-    return made
+    return Workspace(name, dtype, sizes, order)
 
 
 def _kernel(c: Cursor, first_words: tuple[str, ...]) -> Kernel:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from loopir import nodes as ir
 from loopir.expr_text import cond_text, expr_text
 from loopir.stmt_text import shape_text, stmt_text
-from loopir.types import Direction
+from loopir.types import Direction, ElementOrder
 from loopir.walk import Path
 
 __all__ = ["Line", "cond_text", "excerpt", "expr_text", "render", "stmt_text", "to_text"]
@@ -39,7 +39,8 @@ def render(program: ir.Program) -> tuple[Line, ...]:
 def _program_lines(program: ir.Program) -> Iterator[Line]:
     for i, workspace in enumerate(program.workspaces):
         shape = shape_text(workspace.shape)
-        text = f"workspace {workspace.name}: {workspace.dtype.value}{shape}"
+        order = "" if workspace.order is ElementOrder.ROWS else f" {workspace.order.value}"
+        text = f"workspace {workspace.name}: {workspace.dtype.value}{shape}{order}"
         yield Line(text, ("workspaces", i))
     for i, kernel in enumerate(program.kernels):
         if i or program.workspaces:

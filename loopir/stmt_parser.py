@@ -11,7 +11,7 @@ from loopir.ewise_parser import ewise_expr, literal
 from loopir.expr_parser import condition, element_read, index_expr
 from loopir.lexer import TokenKind
 from loopir.symbols import Expr, sym
-from loopir.types import DType, ForKind, OrderKind, Precision, ReduceOp, Space
+from loopir.types import DType, ForKind, OrderKind, Precision, ReduceOp, Space, Via
 
 _NOT_ALLOCATED = frozenset({Space.GLOBAL, Space.WORKSPACE})
 
@@ -87,7 +87,8 @@ def _loop(c: Cursor, kind: ForKind) -> ir.For:
     c.expect("..")
     hi = index_expr(c)
     step = index_expr(c) if c.accept("step") else sympy.Integer(1)
-    return ir.For(iv, lo, hi, step, block(c), kind)
+    flattened = kind is ForKind.SEQUENTIAL and bool(c.accept("flattened"))
+    return ir.For(iv, lo, hi, step, block(c), kind, flattened)
 
 
 def _while(c: Cursor) -> ir.While:
@@ -171,7 +172,7 @@ def _load(c: Cursor) -> ir.Load:
     source = access(c)
     source = replace(source, masked=bool(c.accept("masked")))
     otherwise = literal(c) if c.accept("else") else ir.Literal(0)
-    return ir.Load(tile, source, otherwise=otherwise)
+    return ir.Load(tile, source, otherwise=otherwise, via=_via(c))
 
 
 def _coop_load(c: Cursor) -> ir.Load:
@@ -179,7 +180,11 @@ def _coop_load(c: Cursor) -> ir.Load:
 
 
 def _store(c: Cursor) -> ir.Store:
-    return ir.Store(*_moved(c))
+    return ir.Store(*_moved(c), via=_via(c))
+
+
+def _via(c: Cursor) -> Via:
+    return Via.DESCRIPTOR if c.accept(Via.DESCRIPTOR.value) else Via.POINTER
 
 
 def _atomic(c: Cursor) -> ir.Atomic:

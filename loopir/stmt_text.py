@@ -4,7 +4,7 @@ from loopir import nodes as ir
 from loopir.ewise_text import ewise_text, literal_text
 from loopir.expr_text import cond_text, expr_text
 from loopir.symbols import Expr, names_of, sym
-from loopir.types import OrderKind, Precision
+from loopir.types import OrderKind, Precision, Via
 
 
 def stmt_text(stmt: ir.Stmt) -> str:
@@ -20,8 +20,8 @@ def stmt_text(stmt: ir.Stmt) -> str:
             return f"fill {tile}, {literal_text(value)}"
         case ir.Load():
             return _load_text(stmt)
-        case ir.Store(target, tile):
-            return f"store {_moved_text(target, tile)}"
+        case ir.Store(target, tile, via):
+            return f"store {_moved_text(target, tile)}{_via_text(via)}"
         case ir.Atomic(op, target, tile):
             return f"atomic {op.value} {_moved_text(target, tile)}"
         case ir.Barrier():
@@ -41,8 +41,9 @@ def _structure_text(
     stmt: ir.For | ir.While | ir.If | ir.Reduce | ir.Grid | ir.Grid1D,
 ) -> str:
     match stmt:
-        case ir.For(iv, lo, hi, step, _, kind):
+        case ir.For(iv, lo, hi, step, _, kind, flattened):
             suffix = "" if step == 1 else f" step {expr_text(step)}"
+            suffix += " flattened" if flattened else ""
             return f"{kind.value} {iv} in {expr_text(lo)} .. {expr_text(hi)}{suffix}"
         case ir.While(cond, _):
             return f"while {cond_text(cond)}"
@@ -79,7 +80,12 @@ def _load_text(load: ir.Load) -> str:
     masked = " masked" if load.source.masked else ""
     other = literal_text(load.otherwise)
     otherwise = "" if other == "0" else f" else {other}"
-    return f"{word} {load.tile}, {access_text(load.source)}{masked}{otherwise}"
+    way = _via_text(load.via)
+    return f"{word} {load.tile}, {access_text(load.source)}{masked}{otherwise}{way}"
+
+
+def _via_text(via: Via) -> str:
+    return "" if via is Via.POINTER else f" {via.value}"
 
 
 def _moved_text(target: ir.Access, tile: str) -> str:

@@ -8,7 +8,7 @@ infinity and want a positive divisor.
 
 import operator
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -159,6 +159,7 @@ def operands(expr: sympy.Basic) -> tuple[Expr, ...]:
     return expr.args  # pyright: ignore[reportReturnType]
 
 
+@lru_cache(maxsize=1 << 16)
 def names_of(expr: Expr) -> frozenset[str]:
     """The names of the symbols that occur in `expr`."""
     return frozenset(str(s) for s in expr.free_symbols)

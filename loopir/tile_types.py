@@ -18,6 +18,7 @@ from loopir.nodes import (
     Expand,
     Kernel,
     Mask,
+    Part,
     TileRef,
 )
 from loopir.scope import constants
@@ -101,18 +102,35 @@ def ewise_shape(expr: Ewise_, tiles: Tiles, mistakes: list[str] | None = None) -
             return None if shape is None else (*shape[:axis], *shape[axis + 1 :])
         case Mask(arg):
             return _with_axis(expr, ewise_shape(arg, tiles, noted), 0, noted)
+        case Part(arg):
+            shape = _with_axis(expr, ewise_shape(arg, tiles, noted), 0, noted)
+            return None if shape is None else _part_shape(expr, shape, noted)
         case Apply(_, args):
             return _broadcast([ewise_shape(a, tiles, noted) for a in args], noted)
     return ()
 
 
 def _with_axis(
-    expr: Expand | AxisReduce | Mask, shape: Shape | None, extra: int, mistakes: list[str]
+    expr: Expand | AxisReduce | Mask | Part, shape: Shape | None, extra: int, mistakes: list[str]
 ) -> Shape | None:
     """`shape`, if the axis of `expr` is one of its own or, with `extra`, of one that it can get."""
     if shape is None or 0 <= expr.axis < len(shape) + extra:
         return shape
     mistakes.append(f"axis {expr.axis} of a value of rank {len(shape)}")
+    return None
+
+
+def _part_shape(part: Part, shape: Shape, mistakes: list[str]) -> Shape | None:
+    """The shape of a part of `shape`, if there is one."""
+    axis, count, size = part.axis, part.count, shape[part.axis]
+    if count < 1 or count & (count - 1):
+        mistakes.append(f"{count} parts, and not a power of two of them")
+    elif part.index >= count or part.index < 0:
+        mistakes.append(f"part {part.index} of parts 0 .. {count - 1}")
+    elif size % count:
+        mistakes.append(f"{count} equal parts of {size} elements")
+    else:
+        return *shape[:axis], size // count, *shape[axis + 1 :]
     return None
 
 
@@ -148,7 +166,7 @@ def ewise_dtype(expr: Ewise_, tiles: Tiles) -> DType | None:
             return tiles[name].dtype if name in tiles else None
         case Cast(dtype):
             return dtype
-        case Expand(arg) | AxisReduce(_, arg) | Mask(arg):
+        case Expand(arg) | AxisReduce(_, arg) | Mask(arg) | Part(arg):
             return ewise_dtype(arg, tiles)
         case Apply(_, args):
             return next((d for a in args if (d := ewise_dtype(a, tiles)) is not None), None)
@@ -166,7 +184,7 @@ def typed_nodes(expr: Ewise_, expected: DType, tiles: Tiles) -> Iterator[tuple[E
         case Mask(arg, otherwise=number):
             yield from typed_nodes(arg, dtype, tiles)
             yield number, dtype
-        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg):
+        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg) | Part(arg):
             yield from typed_nodes(arg, dtype, tiles)
 
 

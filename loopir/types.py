@@ -111,6 +111,22 @@ class Precision(Enum):
     TF32X3 = "tf32x3"
 
 
+class ElementOrder(Enum):
+    """How the elements of a tile lie in a slot of a workspace. FRAGMENTS: the four that a thread
+    holds of 16 x 16 elements of an MMA accumulator side by side, `loopir.fragment_order`."""
+
+    ROWS = "row_order"
+    FRAGMENTS = "fragment_order"
+
+
+class Via(Enum):
+    """How a load or a store reaches memory: element by element through pointers, or as a box of a
+    tensor through its descriptor (TMA)."""
+
+    POINTER = "pointer"
+    DESCRIPTOR = "descriptor"
+
+
 class ReduceOp(Enum):
     """Combining operator of an accumulator. SUB, SCAN and ARGMAX can be written, and are not
     associative over panels: a rewrite that splits the panel loop refuses them."""

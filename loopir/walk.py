@@ -7,6 +7,7 @@ them to lines.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import sympy
@@ -126,7 +127,12 @@ def expressions(node: Any) -> Iterator[Expr]:
 def _parts(node: Any, skip: tuple[str, ...]) -> tuple[Any, ...]:
     if isinstance(node, tuple):
         return node
-    return tuple(getattr(node, f.name) for f in fields(node) if f.name not in skip)
+    return tuple(getattr(node, name) for name in _field_names(type(node)) if name not in skip)
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
 
 
 def symbol_names(node: Any) -> frozenset[str]:

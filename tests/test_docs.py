@@ -17,7 +17,7 @@ from loopir.interp import InterpError, block, random_inputs, run
 from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.scope import launch_symbols
-from loopir.types import Direction, DType, ForKind, OrderKind, Precision, ReduceOp, Space
+from loopir.types import Direction, DType, ForKind, OrderKind, Precision, ReduceOp, Space, Via
 from loopir.verifier import violations
 from passes.base import Pass, Refusal, Refused
 from passes.pipeline import parse_pipeline
@@ -192,7 +192,7 @@ def all_things() -> set[Any]:
     """Everything that `things` can yield."""
     classes = {c for c in vars(nodes).values() if isinstance(c, type) and is_dataclass(c)}
     optional = {(c, f.name) for c in classes for f in fields(c) if f.default is not MISSING}
-    enums = (DType, Space, Direction, ForKind, OrderKind, Precision, ReduceOp)
+    enums = (DType, Space, Direction, ForKind, OrderKind, Precision, ReduceOp, Via)
     members = {member for enum in enums for member in enum} - _ELSEWHERE
     words = {*nodes.EWISE_FUNCTIONS, "==", "!=", "<", "<=", ">", ">="}
     return classes | optional | members | words

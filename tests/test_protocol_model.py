@@ -12,7 +12,7 @@ import pytest
 from backends.triton_codegen import emit
 from loopir.build import gemm
 from loopir.parser import parse
-from passes.decomposition import Direction, Hybrid, SplitK, StreamK
+from passes.decomposition import Direction, Hybrid, KAligned, SplitK, StreamK
 from passes.pipeline import parse_pipeline
 from tests.protocol_model import Harm, Phase
 from tests.support import workspace_texts
@@ -40,6 +40,7 @@ SCHEDULES = {
     "unaligned, backward": segments_of(StreamK(2, 3, 3, direction=Direction.BACKWARD)),
     "unaligned, 3 and 2 on 4": (((0, 0),), ((0, 1),), ((0, 2), (1, 0)), ((1, 1),)),
     "with whole tiles": segments_of(Hybrid(3, 4, 2)),
+    "k-aligned": segments_of(KAligned(5, 6, 3)),
 }
 MERGES = {"workspace": (WORKSPACE,), "fixup": FIXUP, "atomic-workspace": (ATOMIC_WORKSPACE,)}
 

@@ -18,8 +18,6 @@ from tests.support.interp import same_bits
 from tests.support.launches import launched
 from tests.support.zoo import CASES, ZOO, Arrays, Case
 
-pytestmark = pytest.mark.sampled
-
 UNITS = (1, 2, 5, 7, 64)
 MERGES = (Merge.ATOMIC, Merge.WORKSPACE, Merge.FIXUP, Merge.ATOMIC_WORKSPACE)
 
@@ -99,6 +97,7 @@ def test_slots_take_almost_all():
     assert len([c for c in CASES if c.by_atomic]) == 8
 
 
+@pytest.mark.sampled
 @each_accepted
 def test_stream_k_changes_no_bit_of_any_result(case: Case, merge: Merge):
     before = computed(case, case.program, 3)
@@ -126,6 +125,7 @@ def test_emitted_kernel_equals_the_reference(case: Case):
     check_backend(case, case.program, "interpret")
 
 
+@pytest.mark.sampled
 @each_accepted
 def test_emitted_stream_k_kernel_equals_the_reference(case: Case, merge: Merge):
     for units in (3, 7) if merge in MERGES[:2] else (7,):

@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import loopir.build as build
 from backends.planner.problem import Problem
 from loopir.errors import LoopIRError
 from loopir.nodes import Program
-from passes.lowering import lower
 from passes.pipeline import parse_pipeline
 
 Extent: TypeAlias = int | tuple[int, ...]
@@ -84,11 +84,7 @@ class Config:
 
     def base(self, problem: Problem) -> Program:
         """The tiled program before the pipeline."""
-        if self.kind is Kind.GEMV:
-            return _gemv(self, problem)
-        if problem.is_plain:
-            return _gemm(self, problem)
-        return _lowered(self, problem)
+        return (_gemv if self.kind is Kind.GEMV else _gemm)(self, problem)
 
     def __str__(self) -> str:
         sizes = "x".join(map(_extent_text, self.tile))
@@ -137,34 +133,27 @@ _FIELDS = ("kind", "tile", "swapped", "pipeline", "num_warps", "num_stages")
 
 
 def _gemm(config: Config, p: Problem) -> Program:
-    more: dict[str, Any] = {"swapped": True} if config.swapped else {}
     tile: Any = config.tile
-    layouts = p.a_layout, p.b_layout
-    return build.gemm(p.m, p.n, p.k, p.dtype, p.out_dtype, tile, *layouts, **more)
+    types, layouts = (p.dtype, p.out_dtype), (p.a_layout, p.b_layout)
+    options: dict[str, Any] = {"epilogue": p.epilogue, "swapped": config.swapped}
+    if p.batch == 1:
+        return build.gemm(p.m, p.n, p.k, *types, tile, *layouts, **options)
+    batched: Any = getattr(build, "batched_gemm")  # noqa: B009
+    return batched(p.batch, p.m, p.n, p.k, *types, tile, *layouts, **options)
 
 
 def _gemv(config: Config, p: Problem) -> Program:
-    if not p.is_plain:
-        raise ValueError(f"{config}: a GEMV has neither batch nor epilogue")
+    if p.batch != 1:
+        raise ValueError(f"{config}: a GEMV has no batch")
     gemv: Any = getattr(build, "gemv")  # noqa: B009
     layouts = p.a_layout, p.b_layout
-    return gemv(p.m, p.n, p.k, p.dtype, p.out_dtype, config.tile, *layouts)
-
-
-def _lowered(config: Config, p: Problem) -> Program:
-    """Batches and epilogues come from the untiled nest."""
-    bm, bn, bk = config.tile
-    if config.swapped or not isinstance(bm, int) or not isinstance(bn, int):
-        raise ValueError(f"{config}: batches and epilogues have plain tiles")
-    rest = (p.m, p.n, p.k, p.dtype, p.out_dtype, p.a_layout, p.b_layout, p.epilogue)
-    batched = p.batch != 1
-    nest = build.batched_gemm_nest(p.batch, *rest) if batched else build.gemm_nest(*rest)
-    return lower(nest, m=bm, n=bn, k=bk)
+    return gemv(p.m, p.n, p.k, p.dtype, p.out_dtype, config.tile, *layouts, epilogue=p.epilogue)
 
 
 # --- text
 
 
+@lru_cache(maxsize=4096)
 def _checked(pipeline: str) -> str:
     """The pipeline in its canonical text; a pass that this build does not know stays as it is, and
     is refused when it is to run."""
@@ -188,9 +177,7 @@ def _tile(tile: Any) -> Tile:
 
 
 def _plain(extent: Extent) -> Extent:
-    if isinstance(extent, tuple) and len(extent) == 1:
-        (extent,) = extent
-    return extent
+    return extent if isinstance(extent, int) or len(extent) > 1 else sum(extent)
 
 
 def _pieces(extent: Extent) -> tuple[int, ...]:
@@ -206,5 +193,4 @@ def _extent_text(extent: Extent) -> str:
 
 
 def _extent(text: str) -> Extent:
-    pieces = tuple(map(int, text.strip("()").split("+")))
-    return pieces if len(pieces) > 1 else pieces[0]
+    return _plain(tuple(map(int, text.strip("()").split("+"))))

@@ -58,11 +58,6 @@ class Problem:
         return accumulator_dtype(self.dtype)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is one product with nothing behind the sum."""
-        return self.batch == 1 and self.epilogue == Epilogue()
-
-    @property
     def flops(self) -> int:
         return 2 * self.batch * self.m * self.n * self.k
 
@@ -71,6 +66,12 @@ class Problem:
         """Bytes of the operands and of the result, each once."""
         operands = (self.m + self.n) * self.k * self.dtype.bytes
         return self.batch * (operands + self.m * self.n * self.result.bytes)
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Elements of A and of B that lie one behind the other."""
+        a = self.k if self.a_layout is Layout.ROW_MAJOR else self.m
+        return a, self.n if self.b_layout is Layout.ROW_MAJOR else self.k
 
     def __str__(self) -> str:
         return " ".join(

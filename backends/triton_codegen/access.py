@@ -1,4 +1,4 @@
-"""An access as Triton text: one 64-bit index vector a tile axis, their pointers, and the mask.
+"""An access as Triton text: one index vector a tile axis, their pointers, and the mask.
 
 Each vector is placed on its axis of the tile at once (`[:, None]`), so that any index expression
 over the axes, plain slices and convolution-like ones alike, is the same text with broadcasting.
@@ -7,12 +7,14 @@ Compares that `loopir.ranges` shows to hold are left out of the mask.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NoReturn
 
 import sympy
 
 from backends.triton_codegen.names import Names
 from backends.triton_codegen.scalars import Scalars
+from backends.triton_codegen.widths import fits_32_bits
 from loopir.bounds import Env, is_nonnegative
 from loopir.expr_text import expr_text
 from loopir.nodes import Access, Param, TileAxis, Workspace
@@ -82,8 +84,17 @@ class AccessWriter:
         return f"{self.buffer.name}_{position}" if axis.name.startswith("_") else axis.name
 
     def _vector(self, axis: TileAxis, position: int, name: str) -> str:
-        rank = len(self.access.axes)
-        return f"{name} = {numbers(axis.start, self.size_text(axis), self.scalars, position, rank)}"
+        rank, size = len(self.access.axes), self.size_text(axis)
+        counted = numbers(axis.start, size, self.scalars, position, rank, self._is_narrow)
+        return f"{name} = {counted}"
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        """Whether the elements are numbered in 32 bits: where they are computed with, and may be. A
+        stride that is a size would be multiplied in 32 bits, too."""
+        is_composite = not all(map(self._is_plain, self.access.index))
+        has_sizes = any(isinstance(stride, Expr) for stride in self.buffer.strides)
+        return is_composite and not has_sizes and fits_32_bits(self.access, self.env)
 
     def size_text(self, axis: TileAxis) -> str:
         check_size(axis.size, self.scalars, self.refuse)
@@ -93,14 +104,16 @@ class AccessWriter:
         """Lines for the composite index expressions, and one operand text a dimension."""
         lines, texts = [], []
         for dim, index in enumerate(self.access.index):
-            is_plain = isinstance(index, sympy.Symbol) or not self._axes_of(index)
-            if is_plain:
+            if self._is_plain(index):
                 texts.append(self.scalars.operand(index))
                 continue
             name = self.names.fresh(f"{self.buffer.name}_i{dim}")
             lines.append(f"{name} = {self.scalars.text(index)}")
             texts.append(name)
         return lines, texts
+
+    def _is_plain(self, index: Expr) -> bool:
+        return isinstance(index, sympy.Symbol) or not self._axes_of(index)
 
     def _axes_of(self, index: Expr) -> frozenset[str]:
         return names_of(index) & {a.name for a in self.access.axes}
@@ -164,12 +177,17 @@ def check_size(size: Expr, scalars: Scalars, refuse: Callable[[str, str], NoRetu
     return value
 
 
-def numbers(start: Expr, size: str, scalars: Scalars, position: int, rank: int) -> str:
-    """`start + 0, 1, ... size - 1` in 64 bits, along axis `position` of a tile of `rank` axes."""
-    counted = f"tl.arange(0, {size})"
-    if scalars.is_constant(start):  # 32 bits so far
+def numbers(
+    start: Expr, size: str, scalars: Scalars, position: int, rank: int, narrow: bool = False
+) -> str:
+    """`start + 0, 1, ... size - 1`, along axis `position` of a tile of `rank` axes, in 64 bits; in
+    32 if `narrow`."""
+    counted, first = f"tl.arange(0, {size})", scalars.summand(start)
+    if narrow and not scalars.is_constant(start):
+        first = f"tl.cast({scalars.text(start)}, tl.int32)"
+    elif not narrow and scalars.is_constant(start):  # 32 bits so far
         counted = f"tl.cast({counted}, tl.int64)"
-    total = counted if start == 0 else f"{scalars.summand(start)} + {counted}"
+    total = counted if start == 0 else f"{first} + {counted}"
     return _placed(total, position, rank)
 
 
@@ -177,4 +195,4 @@ def _placed(text: str, position: int, rank: int) -> str:
     if rank == 1:
         return text
     slots = ", ".join(":" if i == position else "None" for i in range(rank))
-    return f"{text if text.startswith('tl.') else f'({text})'}[{slots}]"
+    return f"{f'({text})' if ' + ' in text else text}[{slots}]"

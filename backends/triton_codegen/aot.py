@@ -11,9 +11,13 @@ from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo, Modul
 from backends.triton_codegen.resources import disassemble, measure
 from backends.triton_codegen.targets import Target
 from loopir.errors import CodegenError
+from loopir.nodes import Kernel, Store
 from loopir.scope import constants
 from loopir.symbols import try_evaluate
+from loopir.types import Via
+from loopir.walk import walk_program
 
+_DESCRIBABLE = "no empty dimension, start and strides at multiples of 16 bytes"
 _DIVISIBLE = [["tt.divisibility", 16]]
 _STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 
@@ -27,7 +31,8 @@ class AotKernel:
     shared, num_warps, ...); `registers` a thread; `spill_bytes` a thread, stores and loads;
     `shared_bytes` a block; `warnings` of the assembler; `assumptions`: what must hold of the
     arguments at every launch; `workspace`: the bytes that a launch needs beside its tensors, as
-    text over the sizes that are open.
+    text over the sizes that are open; `fallback`: of a kernel that moves tiles through tensor
+    descriptors, the same by pointers, for launches whose tensors break the assumptions.
     """
 
     info: KernelInfo
@@ -42,6 +47,7 @@ class AotKernel:
     assumptions: tuple[str, ...]
     workspace: str = "0 bytes"
     later: tuple["AotKernel", ...] = ()
+    fallback: "AotKernel | None" = None
 
     @property
     def kernels(self) -> tuple["AotKernel", ...]:
@@ -67,7 +73,18 @@ def compile_ahead(module: Module, target: Target) -> AotKernel:
 
 
 def _compiled_kernel(module: Module, index: int, target: Target) -> AotKernel:
-    info, aligned = module.kernels[index], _aligned(module, index)
+    info, kernel = module.kernels[index], module.program.kernels[index]
+    by_pointers = _compiled_function(module, info, kernel, target)
+    if info.described is None or not target.has_descriptors:
+        return by_pointers
+    described = _compiled_function(module, info.described, kernel, target)
+    return replace(described, fallback=by_pointers)
+
+
+def _compiled_function(
+    module: Module, info: KernelInfo, kernel: Kernel, target: Target
+) -> AotKernel:
+    aligned = _aligned(info, kernel)
     compiled = _compiled(module, info, aligned, target)
     metadata = compiled.metadata._asdict()
     _check_shared(info, metadata["shared"], target, module)
@@ -84,7 +101,7 @@ def _compiled_kernel(module: Module, index: int, target: Target) -> AotKernel:
         found.spill_bytes,
         metadata["shared"],
         found.warnings,
-        _assumptions(aligned),
+        _assumptions(info, aligned),
         module.workspace_text,
     )
 
@@ -99,10 +116,9 @@ def _check_compiles() -> None:
         )
 
 
-def _aligned(module: Module, index: int) -> tuple[KernelArg, ...]:
-    """Arguments compiled as multiples of 16: the starts of tensors, and strides, unless they belong
-    to a tensor whose rows have a known length that is none."""
-    info, kernel = module.kernels[index], module.program.kernels[index]
+def _aligned(info: KernelInfo, kernel: Kernel) -> tuple[KernelArg, ...]:
+    """Arguments compiled as multiples of 16: the starts of tensors, and strides in bytes, unless
+    they belong to a tensor whose rows have a known length that is none."""
     sizes, params = constants(kernel), {p.name: p for p in kernel.params}
 
     def is_aligned(arg: KernelArg) -> bool:
@@ -110,18 +126,20 @@ def _aligned(module: Module, index: int) -> tuple[KernelArg, ...]:
             return arg.kind is ArgKind.TENSOR
         p = params[arg.symbol]
         row = None if p.contiguous is None else try_evaluate(p.shape[p.contiguous], sizes)
-        return row is None or row % 16 == 0
+        return row is None or row * p.dtype.bytes % 16 == 0
 
     return tuple(filter(is_aligned, info.args))
 
 
-def _assumptions(aligned: tuple[KernelArg, ...]) -> tuple[str, ...]:
+def _assumptions(info: KernelInfo, aligned: tuple[KernelArg, ...]) -> tuple[str, ...]:
     tensors = ", ".join(a.name for a in aligned if a.kind is ArgKind.TENSOR)
     strides = ", ".join(a.name for a in aligned if a.kind is ArgKind.STRIDE)
+    described = dict.fromkeys(a.symbol for a in info.args if a.kind is ArgKind.DESCRIPTOR)
     return (
-        f"{tensors}: start at a multiple of 16 bytes",
-        *([f"{strides}: multiples of 16 elements"] if strides else []),
-        "strides and sizes are passed as 64-bit integers",
+        *([f"{', '.join(described)}: {_DESCRIBABLE}"] if described else []),
+        *([f"{tensors}: start at a multiple of 16 bytes"] if tensors else []),
+        *([f"{strides}: multiples of 16 bytes"] if strides else []),
+        "strides, in bytes, and sizes are passed as 64-bit integers",
     )
 
 
@@ -155,6 +173,9 @@ def _signature(arg: KernelArg) -> str:
         case ArgKind.TENSOR:
             assert arg.dtype is not None
             return f"*{SIGNATURE_NAME[arg.dtype]}"
+        case ArgKind.DESCRIPTOR:
+            assert arg.dtype is not None
+            return f"tensordesc<{SIGNATURE_NAME[arg.dtype]}[{', '.join(map(str, arg.box))}]>"
         case ArgKind.CONSTANT:
             return "constexpr"
     return "i64"
@@ -170,7 +191,14 @@ def shared_memory_text(target: str, name: str, needed: int, available: int, modu
     """The message of a kernel that is over the limit."""
     stages = module.settings.num_stages
     advice = f"lower num_stages (now {stages}) or " if stages > 1 else ""
+    stores = ", or store by pointers: descriptors{stores=false}" if _stores_boxes(module) else ""
     return (
         f"{target}: {name} needs {needed:,} bytes of shared memory, a block "
-        f"can have {available:,}; {advice}take a smaller tile"
+        f"can have {available:,}; {advice}take a smaller tile{stores}"
     )
+
+
+def _stores_boxes(module: Module) -> bool:
+    """Whether some tile is staged in shared memory to be stored through a descriptor."""
+    statements = (s for _, s in walk_program(module.program))
+    return any(isinstance(s, Store) and s.via is Via.DESCRIPTOR for s in statements)

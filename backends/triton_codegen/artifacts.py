@@ -37,8 +37,12 @@ def compile_all(
             label = target.text if kernel is first else f"  @{kernel.info.symbol}"
             rows.append(_row(label, kernel, f"{seconds:.2f}" if kernel is first else ""))
             rows += [f"  warning: {text}" for text in kernel.warnings]
-            if folder:
-                write_artifacts(kernel, folder)
+            if kernel.fallback:
+                rows.append(_row("  pointers", kernel.fallback, ""))
+                rows += [f"  warning: {text}" for text in kernel.fallback.warnings]
+            for each in (kernel, kernel.fallback):
+                if folder and each:
+                    write_artifacts(each, folder)
     if module.program.workspaces:
         rows.append(f"workspace: {module.workspace_text}")
     return "\n".join(rows), tuple(refusals)

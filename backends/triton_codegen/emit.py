@@ -1,10 +1,13 @@
 """From a program to the source of one standalone Python file: header, kernels, `launch()`."""
 
+from dataclasses import replace
+
+from backends.triton_codegen.descriptors import without_descriptors
 from backends.triton_codegen.headers import joined
 from backends.triton_codegen.helpers import HELPERS, helper_text
 from backends.triton_codegen.kernel import KernelText, kernel_text
 from backends.triton_codegen.launch import LOCALS, RUNTIME_NAMES, launch_text
-from backends.triton_codegen.module import Module
+from backends.triton_codegen.module import KernelInfo, Module
 from backends.triton_codegen.names import Names
 from backends.triton_codegen.settings import TRITON_FAMILY, Settings
 from backends.triton_codegen.waves import collapse_waves
@@ -26,7 +29,7 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
     settings = settings or Settings()
     header, parts = joined(program), parts_of(program)
     texts = _kernel_texts(program, settings)
-    infos = tuple(t.info for t in texts)
+    infos = _infos(program, texts)
     launcher = launch_text(header, parts, infos, settings)
     kernels = "\n\n\n".join("\n".join(t.lines) for t in texts)
     source = "".join(
@@ -34,6 +37,8 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
             _header(program, settings, pipeline),
             _THREADING if parts.all else "",
             _IMPORTS,
+            _DESCRIPTOR_IMPORT if any(i.described for i in infos) else "",
+            "\n\n",
             helper_text({name for t in texts for name in t.helpers}),
             f"{kernels}\n\n\n",
             launcher.source,
@@ -43,16 +48,32 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
     return Module(source, infos, settings, program, launcher.keywords, *needs)
 
 
+def _infos(program: Program, texts: list[KernelText]) -> tuple[KernelInfo, ...]:
+    """What the launcher must know of each kernel, in the order of the program."""
+    found: dict[str, KernelInfo] = {}
+    for info in (t.info for t in texts):
+        first = found.get(info.symbol)
+        found[info.symbol] = replace(first, described=info) if first else info
+    return tuple(found[k.name] for k in program.kernels)
+
+
 _THREADING = "import threading\n\n"
-_IMPORTS = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+_IMPORTS = "import torch\nimport triton\nimport triton.language as tl\n"
+_DESCRIPTOR_IMPORT = "from triton.tools.tensor_descriptor import TensorDescriptor\n"
 
 
 def _kernel_texts(program: Program, settings: Settings) -> list[KernelText]:
+    """The functions of each kernel in order: one, or one that uses pointers and the one that moves
+    tiles through descriptors."""
     whole, names = collapse_waves(program), Names(frozenset(HELPERS) | RUNTIME_NAMES | LOCALS)
-    return [
-        kernel_text(whole, i, names.fresh(kernel.name), settings)
-        for i, kernel in enumerate(program.kernels)
-    ]
+    by_pointers = without_descriptors(whole)
+    texts = []
+    for i, kernel in enumerate(program.kernels):
+        texts.append(kernel_text(by_pointers, i, names.fresh(kernel.name), settings))
+        if whole.kernels[i] != by_pointers.kernels[i]:
+            name = names.fresh(f"{texts[-1].info.name}_descriptors")
+            texts.append(kernel_text(whole, i, name, settings))
+    return texts
 
 
 def _header(program: Program, settings: Settings, pipeline: str) -> str:

@@ -20,6 +20,7 @@ from loopir.nodes import (
     Let,
     Mask,
     Param,
+    Part,
     Program,
     Set,
     Stmt,
@@ -27,7 +28,7 @@ from loopir.nodes import (
     Workspace,
 )
 from loopir.symbols import Expr, FloorDiv, Min, Mod, floordiv, names_of, operands, substitute
-from loopir.types import ReduceOp
+from loopir.types import ReduceOp, Via
 from loopir.walk import body_fields, walk
 
 
@@ -75,6 +76,12 @@ def used_buffers(program: Program, kernel: Kernel) -> tuple[Param | Workspace, .
     return (*kernel.params, *(w for w in program.workspaces if w.name in used))
 
 
+def pointed_buffers(kernel: Kernel) -> frozenset[str]:
+    """Buffers that some statement reaches through pointers."""
+    statements = [s for _, s in walk(kernel.body) if getattr(s, "via", None) is not Via.DESCRIPTOR]
+    return frozenset().union(*(buffers_read(s) | buffers_written(s) for s in statements))
+
+
 def writes_any(stmt: Stmt | Body, buffers: frozenset[str]) -> bool:
     body = stmt if isinstance(stmt, tuple) else (stmt,)
     return any(buffers_written(s) & buffers for _, s in walk(body))
@@ -97,7 +104,7 @@ def _combines_an_axis(expr: Ewise_) -> bool:
     match expr:
         case AxisReduce(op, arg):
             return op in (ReduceOp.ADD, ReduceOp.MUL) or _combines_an_axis(arg)
-        case Cast(arg=arg) | Expand(arg=arg) | Mask(arg=arg):
+        case Cast(arg=arg) | Expand(arg=arg) | Mask(arg=arg) | Part(arg=arg):
             return _combines_an_axis(arg)
         case Apply(args=args):
             return any(map(_combines_an_axis, args))

@@ -23,6 +23,13 @@ def own(x):
     return x
 """
 
+_OPAQUE = """\
+@triton.jit
+def opaque(n):
+    # n, of which the assembler knows nothing: a loop to a known end it may unroll 64 times
+    return n + tl.program_id(1)
+"""
+
 _SETTLED = """\
 @triton.jit
 def settled(x, bits: tl.constexpr):
@@ -89,11 +96,32 @@ def to_int(x, dtype: tl.constexpr, low: tl.constexpr, high: tl.constexpr):
     return tl.where(x <= low, tl.full((), low, dtype), y)
 """
 
+_TO_SLOT = """\
+@triton.jit
+def to_slot(x):
+    # in fragment order: the four values that a thread of an MMA has of 16 x 16 lie side by side
+    x = tl.reshape(x, (x.shape[0] // 16, 2, 8, x.shape[1] // 16, 2, 4, 2))
+    x = tl.permute(x, (3, 1, 0, 2, 5, 4, 6))
+    return tl.reshape(x, (x.numel,))
+"""
+
+_FROM_SLOT = """\
+@triton.jit
+def from_slot(x, rows: tl.constexpr, columns: tl.constexpr):
+    # the inverse of to_slot
+    x = tl.reshape(x, (columns // 16, 2, rows // 16, 8, 4, 2, 2))
+    x = tl.permute(x, (2, 1, 3, 0, 5, 4, 6))
+    return tl.reshape(x, (rows, columns))
+"""
+
 HELPERS = {
     "floor_div": _FLOOR_DIV,
     "floor_mod": _FLOOR_MOD,
     "own": _OWN,
+    "opaque": _OPAQUE,
     "settled": _SETTLED,
+    "to_slot": _TO_SLOT,
+    "from_slot": _FROM_SLOT,
     "tanh": _TANH,
     "nan_amax": _NAN_AMAX,
     "nan_amin": _NAN_AMIN,

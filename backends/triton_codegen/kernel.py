@@ -17,6 +17,7 @@ from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.masks import Masks
 from backends.triton_codegen.memory import MemoryWriter
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
+from backends.triton_codegen.rings import ring_stages, slots_of_others
 from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.tiles import Tile, TileExpressions, Unsupported
 from backends.triton_codegen.writer import INDENT
@@ -47,11 +48,12 @@ from loopir.nodes import (
     While,
 )
 from loopir.rename import fresh_name
-from loopir.symbols import Expr, count, names_of, sym
+from loopir.symbols import Expr, count, names_of, sym, try_evaluate
 from loopir.tile_order import decode
 from loopir.walk import Path, defined_names, grid_band, is_parallel_loop, walk
 
 _MIN_DOT = 16
+_MOST_UNROLLED = 4
 
 
 @dataclass(frozen=True)
@@ -239,13 +241,20 @@ class _KernelEmitter(MemoryWriter):
 
     def for_loop(self, loop: For, path: Path) -> None:
         lo, hi, step = (self.scalars.text(e) for e in (loop.lo, loop.hi, loop.step))
-        self._assume_progress(loop, lo, hi)
+        hi = self._assume_progress(loop, lo, hi)
         counter = self.names.fresh(f"{loop.iv}_")
         steps = "" if loop.step == 1 else f", {step}"
-        self.write(f"for {counter} in range({lo}, {hi}{steps}):")
+        self.write(f"for {counter} in {self._range(loop, f'{lo}, {hi}{steps}')}:")
         widened = f"{self.scalar(loop.iv)} = tl.cast({counter}, tl.int64)"
         self._loop_body(loop.body, path, widened)
         self._settle(loop.body)
+
+    def _range(self, loop: For, bounds: str) -> str:
+        trips = try_evaluate(loop.hi - loop.lo, self.constants)
+        stages = ring_stages(loop, trips, self.tiles, slots_of_others(self.program, self.index))
+        if loop.flattened:
+            return f"tl.range({bounds}, flatten=True)"
+        return f"tl.range({bounds}, num_stages={stages})" if stages else f"range({bounds})"
 
     def _settle(self, body: Body) -> None:
         """Triton's OptimizeThreadLocality wants one use of what it keeps apart in a loop."""
@@ -254,14 +263,19 @@ class _KernelEmitter(MemoryWriter):
             self.helpers.add("settled")
             self.write(f"{tile.name} = settled({tile.name}, tl.int{tile.dtype.bits})")
 
-    def _assume_progress(self, loop: For, lo: str, hi: str) -> None:
-        """ptxas serialises the wgmmas of a loop that may run zero times, and keeps more registers
-        for it."""
-        is_constant = self.scalars.is_constant(loop.lo) and self.scalars.is_constant(loop.hi)
-        if is_constant or not has_dot(loop.body):
-            return
-        if runs_at_least_once(loop, self.definitions, self.env):
+    def _assume_progress(self, loop: For, lo: str, hi: str) -> str:
+        """The end of the loop. ptxas serialises the wgmmas of a loop that may run zero times, and
+        keeps more registers for it; one that runs a known few times it unrolls whole."""
+        trips = try_evaluate(loop.hi - loop.lo, self.constants)
+        if not has_dot(loop.body) or (trips is not None and trips <= _MOST_UNROLLED):
+            return hi
+        if trips is not None:
+            self.helpers.add("opaque")
+            hi, known = self.names.fresh(f"{loop.iv}_end"), hi
+            self.write(f"{hi} = opaque({known})")
+        if trips is not None or runs_at_least_once(loop, self.definitions, self.env):
             self.write(f"tl.assume({lo} < {hi})")
+        return hi
 
     def while_loop(self, loop: While, path: Path) -> None:
         changed = {s.name for _, s in walk(loop.body) if isinstance(s, Set)}

@@ -33,7 +33,8 @@ def launch_text(
 ) -> Launcher:
     """The host side of the file, `launch()` last."""
     writer = _LaunchWriter(PlanWriter(header, parts, infos, settings))
-    functions = [writer.plan.lines(), *writer.workspace_functions(), writer.lines()]
+    functions = [writer.plan.lines(), *writer.workspace_functions()]
+    functions += [writer.run_lines(), writer.lines()]
     text = "\n\n\n".join("\n".join(lines) for lines in functions)
     source = f"{runtime_text(writer.plan.called)}\n\n{text}\n"
     return Launcher(source, writer.sizes.keywords, writer.plan.idle_needs_no_workspace)
@@ -99,7 +100,28 @@ class _LaunchWriter:
             *comma_lines("plan = _kept(key, _plan(", arguments, "))", "    "),
             "    starts = _starts(tensors)  # raises where a tensor has no memory",
             f"plan.check_disjoint({names}, starts)",
-            "with torch.cuda.device(plan.device):  # on the CPU (-1) this does nothing",
+            "if _is_current(plan.device):",
+            *comma_lines("_run(", self._run_arguments(), ")", "    "),
+            "else:",
+            "    with torch.cuda.device(plan.device):",
+            *comma_lines("_run(", self._run_arguments(), ")", "        "),
+        ]
+
+    def _run_arguments(self) -> list[str]:
+        workspace = ["workspace", "starts"] if self.parts.all else []
+        return ["plan", *self.plan.tensors.values(), *workspace]
+
+    # --- the kernels of a launch
+
+    def run_lines(self) -> list[str]:
+        """`_run()`: what a launch of checked arguments does."""
+        arguments = self._run_arguments()
+        options = [f"{name}=None" for name in arguments[-2:]] if self.parts.all else []
+        arguments = arguments[: len(arguments) - len(options)]
+        names = tuple_text([f'"{p.name}"' for p in self.header.params])
+        return [
+            *comma_lines("def _run(", [*arguments, *options], "):"),
+            '    """The kernels, on the current stream of the plan\'s device."""',
             *_indented(self._run(names)),
         ]
 

@@ -7,11 +7,13 @@ from becomes `tl.debug_barrier()`.
 """
 
 from backends.triton_codegen.access import AccessWriter, Place, check_size
+from backends.triton_codegen.descriptors import DescriptorWriter
 from backends.triton_codegen.dtypes import ATOMIC_DTYPES, converted, full_text, number_text
 from backends.triton_codegen.flow import after_assignment, needs_initial_value, writes_any
+from backends.triton_codegen.fragment_slots import slot_place
 from backends.triton_codegen.layout import tuple_text
 from backends.triton_codegen.tiles import Tile
-from backends.triton_codegen.writer import INDENT, KernelWriter
+from backends.triton_codegen.writer import INDENT
 from loopir.nodes import (
     Access,
     Alloc,
@@ -26,10 +28,10 @@ from loopir.nodes import (
     Store,
     Workspace,
 )
-from loopir.types import DType, ReduceOp
+from loopir.types import DType, ElementOrder, ReduceOp, Via
 
 
-class MemoryWriter(KernelWriter):
+class MemoryWriter(DescriptorWriter):
     """One method a node kind."""
 
     def let_element(self, let: Let) -> None:
@@ -58,7 +60,19 @@ class MemoryWriter(KernelWriter):
             self.used_strides,
             self.refuse,
         )
-        return writer.place()
+        return slot_place(writer) if self._is_ordered(access.buffer) else writer.place()
+
+    def _is_ordered(self, buffer: str) -> bool:
+        """Whether a slot is a vector in fragment order."""
+        source = self.buffers[buffer].source
+        return isinstance(source, Workspace) and source.order is ElementOrder.FRAGMENTS
+
+    def _for_slot(self, buffer: str, tile: Tile) -> str:
+        """The tile as it lies in the buffer."""
+        if not self._is_ordered(buffer):
+            return tile.name
+        self.helpers.add("to_slot")
+        return f"to_slot({tile.name})"
 
     def _placed(self, stmt: Stmt, access: Access) -> Place:
         self.write_ir(stmt)
@@ -85,26 +99,45 @@ class MemoryWriter(KernelWriter):
         self.write(f"{tile.name} = {self._full(tile, fill.value.value)}")
 
     def load(self, load: Load) -> None:
+        if load.via is Via.DESCRIPTOR:
+            self.load_box(load)
+        else:
+            self._load(load)
+
+    def _load(self, load: Load) -> None:
         tile = self.tiles[load.tile]
         place = self._placed(load, load.source)
         other = number_text(converted(load.otherwise.value, tile.dtype), tile.dtype)
         masked = [f"mask={place.mask}", f"other={other}"] if place.mask else []
         cache = self._cache(load.source.buffer)
-        self.write_call(f"{tile.name} = tl.load(", [place.pointer, *masked, cache])
+        items = [i for i in (place.pointer, *masked, cache) if i]
+        if self._is_ordered(load.source.buffer):
+            self.helpers.add("from_slot")
+            sizes = ", ".join(self.scalars.text(axis.size) for axis in load.source.axes)
+            self.write_items(f"{tile.name} = from_slot(tl.load(", items, f"), {sizes})")
+        else:
+            self.write_items(f"{tile.name} = tl.load(", items, ")")
 
     def store(self, store: Store) -> None:
+        if store.via is Via.DESCRIPTOR:
+            self.store_box(store)
+        else:
+            self._store(store)
+
+    def _store(self, store: Store) -> None:
         tile = self.tiles[store.tile]
         place = self._placed(store, store.target)
         mask = f"mask={place.mask}" if place.mask else ""
-        self.write_call("tl.store(", [place.pointer, tile.name, mask])
+        value = self._for_slot(store.target.buffer, tile)
+        self.write_call("tl.store(", [place.pointer, value, mask])
 
     def atomic(self, atomic: Atomic) -> None:
         tile = self.tiles[atomic.tile]
         self._check_atomic(atomic.op, tile.dtype, tile.name)
         place = self._placed(atomic, atomic.target)
         mask = f"mask={place.mask}" if place.mask else ""
-        order = ['sem="relaxed"', 'scope="gpu"']
-        self.write_call(f"tl.atomic_{atomic.op.value}(", [place.pointer, tile.name, mask, *order])
+        order, value = ['sem="relaxed"', 'scope="gpu"'], self._for_slot(atomic.target.buffer, tile)
+        self.write_call(f"tl.atomic_{atomic.op.value}(", [place.pointer, value, mask, *order])
 
     def _check_atomic(self, op: ReduceOp, dtype: DType, focus: str) -> None:
         able = ATOMIC_DTYPES.get(op, ())

@@ -23,6 +23,7 @@ class ArgKind(Enum):
     """What an argument of a kernel is, in the order in which they stand."""
 
     TENSOR = "tensor"
+    DESCRIPTOR = "descriptor"
     STRIDE = "stride"
     SIZE = "size"
     CONSTANT = "constant"
@@ -33,8 +34,9 @@ class KernelArg:
     """One argument: `name` in the source, `symbol` in the IR (a parameter, or a name of an index
     expression).
 
-    A TENSOR has `dtype`, a STRIDE `symbol` and `dim`, a CONSTANT `value`; SIZE is a 64-bit integer
-    known at launch.
+    A TENSOR has `dtype`; so has a STRIDE, and `dim`: it is passed in bytes; a CONSTANT has `value`;
+    SIZE is a 64-bit integer known at launch. A DESCRIPTOR has `dtype`, and moves a `box` of the
+    tensor, whose dimensions it has in the `order` said, the contiguous one last.
     """
 
     name: str
@@ -43,17 +45,22 @@ class KernelArg:
     dtype: DType | None = None
     dim: int | None = None
     value: int | None = None
+    order: tuple[int, ...] = ()
+    box: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class KernelInfo:
     """One kernel of the file: name of its function, its name in the IR, its arguments, and its
-    number of blocks over the sizes."""
+    number of blocks over the sizes. `described`: the function that moves tiles through tensor
+    descriptors, if the IR says so of some; this one then uses pointers instead, for launches whose
+    tensors do not suit."""
 
     name: str
     symbol: str
     args: tuple[KernelArg, ...]
     blocks: Expr
+    described: "KernelInfo | None" = None
 
 
 @dataclass(frozen=True)

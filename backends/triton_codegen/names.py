@@ -10,7 +10,7 @@ from loopir.errors import CodegenError
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: what an emitted file itself says at its top level or calls by name
-FILE_NAMES = frozenset({"torch", "triton", "tl", "threading", "launch"})
+FILE_NAMES = frozenset({"torch", "triton", "tl", "threading", "launch", "TensorDescriptor"})
 
 
 #: keywords of a launch, which an argument of the kernel would hide

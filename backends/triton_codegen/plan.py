@@ -24,7 +24,7 @@ LOCALS = frozenset(
     {
         *("num_warps", "num_stages", "blocks_per_sm", "workspace", "memory", "tensors", "device"),
         *("sms", "options", "starts", "key", "plan", "sizes", "calls", "counters", "tiles"),
-        *("blocks", "parts"),
+        *("blocks", "boxes", "parts"),
     }
 )
 _MOST_BLOCKS = 2**31
@@ -38,9 +38,11 @@ class PlanWriter:
         self, header: Header, parts: Parts, infos: tuple[KernelInfo, ...], settings: Settings
     ):
         self.header, self.parts, self.infos, self.settings = header, parts, infos, settings
-        blocks = [f"blocks_{i}" for i in range(1, len(infos))]
-        self.block_names = ["blocks", *blocks]
-        names = Names(RUNTIME_NAMES | LOCALS | {i.name for i in infos} | set(blocks))
+        numbers = range(1, len(infos))
+        self.block_names = ["blocks", *(f"blocks_{i}" for i in numbers)]
+        self.box_names = ["boxes", *(f"boxes_{i}" for i in numbers)]
+        functions = {i.name for i in self._functions}
+        names = Names(RUNTIME_NAMES.union(LOCALS, functions, self.block_names, self.box_names))
         self.tensors = {p.name: names.fresh(p.name) for p in header.params}
         self.workspaces = {w.name: names.fresh(w.name) for w in parts.all}
         self.strides = {n: names.fresh(f"{text}_strides") for n, text in self.tensors.items()}
@@ -49,6 +51,7 @@ class PlanWriter:
             *(["_size"] if self.sizes.measured else []),
             *(["_sm_count"] if self.sizes.picked else []),
             *(["_workspace"] if parts.all else []),
+            *(["_descriptors"] if any(i.described for i in infos) else []),
         }
 
     @property
@@ -117,13 +120,18 @@ class PlanWriter:
         unpicked = [self.sizes.names[n] for n in self.sizes.unpicked]
         return [*unpicked, *self.sizes.pick_options, *([sms] if self.sizes.picked else [])]
 
+    @property
+    def _functions(self) -> list[KernelInfo]:
+        """Every function of the file that is a kernel."""
+        return [i for info in self.infos for i in (info, info.described) if i]
+
     # --- which sizes
 
     @cached_property
     def _needed(self) -> list[str]:
         """`where` names that shapes, arguments, bounds and block counts use, with what those are
         made of."""
-        args = [a.symbol for i in self.infos for a in i.args if a.kind in _SCALAR]
+        args = [a.symbol for i in self._functions for a in i.args if a.kind in _SCALAR]
         exprs = [*self._block_counts(), *self._bounds(), *map(sym, args)]
         return self.sizes.made_of([*exprs, *(e for p in self.header.params for e in p.shape)])
 
@@ -203,8 +211,9 @@ class PlanWriter:
 
     def _calls(self, rest: list[str]) -> list[str]:
         fusion = f"enable_fp_fusion={self.settings.fp_fusion}"
-        each = list(zip(self.infos, self.block_names, strict=True))
-        limits = [line for info, name in each for line in self._block_limit(info, name)]
+        each = list(zip(self.infos, self.block_names, self.box_names, strict=True))
+        limits = [line for info, name, _ in each for line in self._block_limit(info, name)]
+        limits += [line for info, _, name in each for line in self._box_lines(info, name)]
         options = f"options = dict({', '.join(f'{n}={n}' for n in _COMPILED)}, {fusion})"
         lines = chain.from_iterable(starmap(self._call, each))
         calls = [*self.sizes.bindings(rest), "calls = (", *lines, ")"]
@@ -213,10 +222,39 @@ class PlanWriter:
         idle = tuple_text([f"_Call({info.name}, 0, (), options)" for info in self.infos])
         return [*limits, options, f"calls = {idle}", *self._under_blocks(calls)]
 
-    def _call(self, info: KernelInfo, blocks: str) -> list[str]:
-        scalars = [self._argument(a) for a in info.args if a.kind is not ArgKind.TENSOR]
-        tail = ",), options)," if len(scalars) == 1 else "), options),"
-        return comma_lines(f"_Call({info.name}, {blocks}, (", scalars, tail, "    ")
+    def _call(self, info: KernelInfo, blocks: str, boxes: str) -> list[str]:
+        call = f"_Call({info.name}, {blocks}, ("
+        if info.described is None:
+            return _indented(self._call_lines(call, info, ","))
+        pointers = tuple_text(self._places(info, ArgKind.TENSOR))
+        head = f"_DescribedCall({info.described.name}, {pointers}, {boxes}, {blocks}, ("
+        params = tuple_text([t for t in self.buffers(info) if t in self.tensors.values()])
+        lines = [
+            *self._call_lines(head, info.described),
+            f"if _can_describe(device, {params}, {boxes})",
+            *self._call_lines(f"else {call}", info, ","),
+        ]
+        return _indented(lines)
+
+    def _call_lines(self, head: str, info: KernelInfo, tail: str = "") -> list[str]:
+        scalars = [self._argument(a) for a in info.args if a.kind in _PLANNED]
+        end = ",), options)" if len(scalars) == 1 else "), options)"
+        return comma_lines(head, scalars, f"{end}{tail}", "")
+
+    def _box_lines(self, info: KernelInfo, name: str) -> list[str]:
+        """Of each descriptor: the place of its tensor, how its dimensions stand, the box."""
+        if info.described is None:
+            return []
+        args = [a for a in info.described.args if a.kind is ArgKind.DESCRIPTOR]
+        places = self._places(info, ArgKind.DESCRIPTOR)
+        boxes = [f"({i}, {a.order}, {a.box})" for i, a in zip(places, args, strict=True)]
+        return tuple_lines(f"{name} = ", boxes)
+
+    def _places(self, info: KernelInfo, kind: ArgKind) -> list[str]:
+        """Where the tensors of the other function's arguments stand among those of the launch."""
+        assert info.described is not None
+        order = [a.symbol for a in info.args if a.kind is ArgKind.TENSOR]
+        return [str(order.index(a.symbol)) for a in info.described.args if a.kind is kind]
 
     def _block_limit(self, info: KernelInfo, name: str) -> list[str]:
         count = try_evaluate(info.blocks, self.header.constants)
@@ -229,7 +267,9 @@ class PlanWriter:
 
     def _argument(self, arg: KernelArg) -> str:
         if arg.kind is ArgKind.STRIDE:
-            return f"{self.strides[arg.symbol]}[{arg.dim}]"
+            assert arg.dtype is not None
+            factor = "" if arg.dtype.bytes == 1 else f"{arg.dtype.bytes} * "
+            return f"{factor}{self.strides[arg.symbol]}[{arg.dim}]"
         return self.sizes.names[arg.symbol]
 
     def _plan_arguments(self) -> list[str]:
@@ -265,6 +305,7 @@ class PlanWriter:
 
 _COMPILED = ("num_warps", "num_stages")
 _SCALAR = (ArgKind.SIZE, ArgKind.CONSTANT)
+_PLANNED = (ArgKind.STRIDE, *_SCALAR)
 
 
 def _indented(lines: list[str]) -> list[str]:

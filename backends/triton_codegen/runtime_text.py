@@ -6,6 +6,7 @@ They stand in the file as they stand here, since it may import nothing of this t
 
 import re
 
+from backends.triton_codegen.descriptor_text import DESCRIPTORS
 from backends.triton_codegen.workspace_text import WORKSPACE
 from loopir.workspaces import ALIGNMENT
 
@@ -111,6 +112,21 @@ def _sm_count(device):
 '''
 
 _CALL = '''\
+def _is_current(device):
+    """Whether launches go to that device; on the CPU (-1) they do."""
+    return device < 0 or _current_device() == device
+
+
+# of torch's own in C, where there is one
+_current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+
+
+def _is_watched(runtime=triton.knobs.runtime):
+    """Whether a profiler listens to launches."""
+    enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
+    return bool(getattr(enter, "calls", enter) or getattr(leave, "calls", leave))
+
+
 class _Call:
     """A kernel and what every launch of a plan gives it: blocks, strides, sizes, options."""
 
@@ -122,12 +138,42 @@ class _Call:
 
     def __call__(self, *buffers):
         if self.run is not None:
-            self.run(*buffers, *self.scalars)
+            self.run(*buffers)
         elif self.blocks > 0:
-            kernel = self.function[(self.blocks,)](*buffers, *self.scalars, **self.options)
+            kernel = self.function[(self.blocks,)](*self.arguments(buffers), **self.options)
             # None: interpreted. On AMD Triton also specialises for the size of the storage.
             if kernel is not None and torch.version.hip is None:
-                self.run = kernel[(self.blocks, 1, 1)]
+                self.run = self._runner(kernel)
+
+    def arguments(self, buffers):
+        """What Triton is given."""
+        return (*buffers, *self.scalars)
+
+    def passing(self, kernel):
+        """The launcher in C, None where there is none to call; a function from the buffers to what
+        it is given."""
+        scalars = self.scalars
+        return kernel.run.launch, lambda buffers: (*[b.data_ptr() for b in buffers], *scalars)
+
+    def _runner(self, kernel):
+        """A function of the buffers, which gives their addresses to the launcher in C; where a
+        profiler listens or the kernel wants scratch memory, Triton's own runner."""
+        slow, launcher = kernel[(self.blocks, 1, 1)], kernel.run
+        launch, passed = self.passing(kernel)
+        if launch is None or launcher.global_scratch_size or launcher.profile_scratch_size:
+            return lambda *buffers: slow(*self.arguments(buffers))
+        stream_of = triton.runtime.driver.active.get_current_stream
+        grid, device = (self.blocks, 1, 1), triton.runtime.driver.active.get_current_device()
+        ways = launcher.launch_cooperative_grid, launcher.launch_pdl, None, None
+        fixed = (kernel.function, *ways, kernel.packed_metadata, None, None, None)
+
+        def run(*buffers):
+            if _is_watched():
+                slow(*self.arguments(buffers))
+            else:
+                launch(*grid, stream_of(device), *fixed, *passed(buffers))
+
+        return run
 '''
 
 _PLAN = f"""\
@@ -162,9 +208,10 @@ _plans = {}
 
 
 def _key(options, tensors, starts):
-    """All that a plan depends on, and all that Triton specialises a kernel for."""
+    """All that a plan depends on, and all that Triton specialises a kernel for; True and 1.0 equal
+    1, so types are part of it."""
     layouts = [(t.shape, t.stride(), t.dtype, t.device, t.layout, t.is_neg()) for t in tensors]
-    return (*options, *[start % 16 for start in starts], *layouts)
+    return (*options, *map(type, options), *[start % 16 for start in starts], *layouts)
 
 
 def _starts(tensors):
@@ -177,10 +224,9 @@ def _found(options, tensors):
     try:
         starts = _starts(tensors)
         key = _key(options, tensors, starts)
+        return starts, key, _plans.get(key)
     except (AttributeError, RuntimeError, TypeError):
         return (), None, None
-    plain = all(o is None or type(o) is int for o in options)  # True and 1.0 equal 1
-    return starts, key, _plans.get(key) if plain else None
 
 
 def _kept(key, plan):
@@ -208,6 +254,7 @@ FUNCTIONS = {
     "_call": _CALL,
     "_plan": _PLAN,
     "_workspace": WORKSPACE,
+    "_descriptors": DESCRIPTORS,
 }
 
 #: names that the text above defines at the top level of a file
@@ -215,9 +262,9 @@ RUNTIME_NAMES = frozenset(
     name
     for text in FUNCTIONS.values()
     for name in re.findall(r"^(?:def |class )?(\w+)(?: =|\(|:)", text, re.MULTILINE)
-) | {"_plan", "_parts", "workspace_bytes", "new_workspace"}
+) | {"_plan", "_parts", "_run", "workspace_bytes", "new_workspace"}
 
-_OPTIONAL = frozenset({"_size", "_sm_count", "_workspace"})
+_OPTIONAL = frozenset({"_size", "_sm_count", "_workspace", "_descriptors"})
 
 
 def runtime_text(called: set[str]) -> str:

@@ -28,6 +28,11 @@ class Target:
     warp_size: int = 32
     shared_bytes: int = 0
 
+    @property
+    def has_descriptors(self) -> bool:
+        """Whether kernels for it copy boxes of tensors (TMA), of those compiled ahead of time."""
+        return self.backend == "cuda" and isinstance(self.arch, int) and self.arch >= 90
+
 
 def _ahead(backend: str, arch: int | str, warp_size: int, shared_bytes: int) -> Target:
     return Target(f"{backend}:{arch}", Mode.AHEAD, backend, arch, warp_size, shared_bytes)

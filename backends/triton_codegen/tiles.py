@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from backends.triton_codegen.dtypes import full_text, number_text, triton_dtype
 from backends.triton_codegen.masks import Masks
-from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, TileRef
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, Part, TileRef
 from loopir.tile_types import Shape, ewise_dtype, ewise_shape
 from loopir.types import DType, ReduceOp
 
@@ -120,6 +120,8 @@ class TileExpressions:
                 )
             case Mask(arg, otherwise=number):
                 return self._masked(expr, self._render(arg, dtype), number, dtype)
+            case Part(arg):
+                return self._part(expr, self._render(arg, dtype))
             case Apply(fn, args):
                 return self._applied(fn, args, dtype)
 
@@ -166,6 +168,15 @@ class TileExpressions:
         other = self._operand(number, dtype, typed=dtype is not DType.F32)
         return _Text(f"tl.where({kept}, {value.text}, {other.text})", _ATOM)
 
+    def _part(self, part: Part, value: _Text) -> _Text:
+        """Half by half: `tl.split` takes the two along a last axis apart."""
+        sizes, axis, count, text = [*self._shape(part.arg)], part.axis, part.count, value.text
+        while count > 1:
+            count //= 2
+            sizes[axis] //= 2
+            text = _half(text, sizes, axis, part.index // count % 2)
+        return value if part.count == 1 else _Text(text, _ATOM)
+
     def _applied(self, fn: str, args: tuple[Ewise_, ...], dtype: DType) -> _Text:
         # among numbers alone Python would compute, in doubles and in integers that never wrap
         alone = all(isinstance(a, Literal) for a in args)
@@ -195,3 +206,10 @@ class TileExpressions:
         if typed and isinstance(arg, Literal):
             return _Text(full_text("()", arg.value, dtype), _ATOM)
         return self._render(arg, dtype)
+
+
+def _half(text: str, sizes: list[int], axis: int, which: int) -> str:
+    """One half along `axis` of a value; `sizes`: of the half."""
+    pair = (*sizes[:axis], 2, *sizes[axis:])
+    order = (*(d for d in range(len(pair)) if d != axis), axis)
+    return f"tl.split(tl.permute(tl.reshape({text}, {pair}), {order}))[{which}]"

@@ -7,6 +7,7 @@ file that cannot be read or written included; 3 a bug of ours, with a reproducer
 import argparse
 import shlex
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from backends.triton_codegen.artifacts import compile_all
@@ -34,6 +35,19 @@ from passes.pipeline import PassPipeline, parse_pipeline
 TOOL = "loopir-triton"
 _MOST = 2**63
 _AHEAD = "cuda:80,cuda:90,cuda:100,hip:gfx942"
+#: commands that read no program: the module whose main(argv) each is, and its help
+_ELSEWHERE = {
+    "bench": ("backends.bench.command", "time products on the GPU against cuBLAS"),
+    "plot": ("backends.bench.plot", "draw what bench wrote"),
+    "calibrate": (
+        "backends.triton_codegen.ops.calibrate_command",
+        "measure the constants of this machine's GPU",
+    ),
+    "plan": (
+        "backends.triton_codegen.ops.plan_command",
+        "what the planner chooses for a product, and why",
+    ),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,6 +57,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    if argv and argv[0] in _ELSEWHERE:
+        return _run_elsewhere(argv)
     parser = _argument_parser()
     args = parser.parse_args(argv)
     _check_usage(parser, args)
@@ -61,6 +77,16 @@ def _run(argv: list[str]) -> int:
         return report_bug(TOOL, shlex.join(argv), data, error)
 
 
+def _run_elsewhere(argv: list[str]) -> int:
+    """A command with arguments of its own."""
+    try:
+        return import_module(_ELSEWHERE[argv[0]][0]).main(argv[1:])
+    except OSError:
+        raise
+    except Exception as error:
+        return report_bug(TOOL, shlex.join(argv), b"", error)
+
+
 # --- arguments
 
 
@@ -73,7 +99,10 @@ def _argument_parser() -> argparse.ArgumentParser:
         "2 usage; 3 a bug of ours",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="emit|compile|run")
+    metavar = "|".join(("emit", "compile", "run", *_ELSEWHERE))
+    commands = parser.add_subparsers(required=True, metavar=metavar)
+    for name, (_, text) in _ELSEWHERE.items():
+        commands.add_parser(name, help=f"{text} ({name} --help)", add_help=False)
     _command(commands, "emit", _emit, "print the standalone Python file", "write it to this FILE")
     compiled = _command(
         commands, "compile", _compile, "compile ahead of time", "write artefacts to this DIR"

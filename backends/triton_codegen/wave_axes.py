@@ -20,6 +20,7 @@ from loopir.nodes import (
     Expand,
     Load,
     Mask,
+    Part,
     Stmt,
     Store,
     TileRef,
@@ -105,7 +106,7 @@ def _leaves(expr: Ewise_, types: Tiles) -> Iterator[_Leaf]:
         case Apply(_, args):
             for arg in args:
                 yield from _leaves(arg, types)
-        case Cast(_, arg) | Mask(arg):
+        case Cast(_, arg) | Mask(arg) | Part(arg):  # of a part, sizes tell what does not fit
             yield from _leaves(arg, types)
         case Expand(arg, axis):
             for name, axes in _leaves(arg, types):
@@ -177,7 +178,7 @@ def _masks(expr: Ewise_) -> Iterator[Mask]:
         case Apply(_, args):
             for arg in args:
                 yield from _masks(arg)
-        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg):
+        case Cast(_, arg) | Expand(arg) | AxisReduce(_, arg) | Part(arg):
             yield from _masks(arg)
 
 

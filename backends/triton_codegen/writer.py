@@ -1,12 +1,13 @@
 """What the walk over a kernel writes into: the lines so far, the names given out, and what is known
 here."""
 
+from dataclasses import replace
 from typing import NoReturn
 
 import sympy
 
 from backends.triton_codegen.access import Buffer
-from backends.triton_codegen.flow import exchanged_buffers, used_buffers
+from backends.triton_codegen.flow import exchanged_buffers, pointed_buffers, used_buffers
 from backends.triton_codegen.helpers import HELPERS
 from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.module import ArgKind, KernelArg
@@ -15,6 +16,7 @@ from backends.triton_codegen.scalars import Scalars, Side
 from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.tiles import Tile
 from loopir.bounds import Env, is_nonnegative
+from loopir.boxes import Box
 from loopir.errors import CodegenError
 from loopir.nodes import Body, Kernel, Param, Program, Stmt, Workspace
 from loopir.printer import excerpt, stmt_text
@@ -45,6 +47,7 @@ class KernelWriter:
         self.exchanged = exchanged_buffers(self.kernel)
         self.tiles: dict[str, Tile] = {}
         self.used_strides: set[str] = set()
+        self.descriptors: dict[tuple[str, tuple[int, ...], tuple[int, ...]], KernelArg] = {}
         self.buffers = {b.name: self._buffer(b) for b in used_buffers(program, self.kernel)}
         self.constants = {**self._workspace_constants(), **constants(self.kernel)}
         self.scalar_names = self._size_names()
@@ -79,12 +82,14 @@ class KernelWriter:
 
     def args(self) -> tuple[KernelArg, ...]:
         used = self.scalars.used & self.size_symbols
+        pointed = pointed_buffers(self.kernel) if self.descriptors else self.buffers.keys()
         tensors = [
             KernelArg(b.name, ArgKind.TENSOR, n, dtype=b.source.dtype)
             for n, b in self.buffers.items()
+            if n in pointed
         ]
         strides = [
-            KernelArg(text, ArgKind.STRIDE, n, dim=d)
+            KernelArg(text, ArgKind.STRIDE, n, b.source.dtype, d)
             for n, b in self.buffers.items()
             for d, text in enumerate(b.strides)
             if isinstance(text, str) and text in self.used_strides
@@ -93,6 +98,7 @@ class KernelWriter:
         fixed = [n for n in self.scalar_names if n in used and n in self.constants]
         return (
             *tensors,
+            *self.descriptors.values(),
             *strides,
             *(KernelArg(self.scalar_names[n], ArgKind.SIZE, n) for n in sizes),
             *(
@@ -101,11 +107,22 @@ class KernelWriter:
             ),
         )
 
+    def descriptor(self, buffer: str, box: Box) -> str:
+        """The argument that is the descriptor of such boxes, made on their first use."""
+        key = (buffer, box.order, box.shape)
+        if key not in self.descriptors:
+            source = self.buffers[buffer]
+            name = self.names.fresh(f"{source.name}_desc")
+            arg = KernelArg(name, ArgKind.DESCRIPTOR, buffer, source.source.dtype)
+            self.descriptors[key] = replace(arg, order=box.order, box=box.shape)
+        return self.descriptors[key].name
+
     def widened(self, args: tuple[KernelArg, ...]) -> list[str]:
         """Triton passes small integers in 32 bits, and 1 as a constant: `tl.cast` takes both to 64
-        bits."""
-        runtime = [a.name for a in args if a.kind in (ArgKind.STRIDE, ArgKind.SIZE)]
-        return [f"{INDENT}{name} = tl.cast({name}, tl.int64)" for name in runtime]
+        bits. Strides come in bytes: Triton notes of an argument whether 16 divides it, and rows
+        that are 16 bytes apart can be loaded 16 bytes at a time."""
+        runtime = (a for a in args if a.kind in (ArgKind.STRIDE, ArgKind.SIZE))
+        return [f"{INDENT}{a.name} = tl.cast({a.name}, tl.int64){_in_elements(a)}" for a in runtime]
 
     def scalar(self, name: str) -> str:
         """The Python name of a scalar, given on its first assignment."""
@@ -119,7 +136,10 @@ class KernelWriter:
         self.lines.append(INDENT * self.depth + text)
 
     def write_call(self, head: str, args: list[str]) -> None:
-        self.lines += comma_lines(head, [a for a in args if a], ")", INDENT * self.depth)
+        self.write_items(head, [a for a in args if a], ")")
+
+    def write_items(self, head: str, items: list[str], tail: str) -> None:
+        self.lines += comma_lines(head, items, tail, INDENT * self.depth)
 
     def write_ir(self, stmt: Stmt) -> None:
         self.write(f"# {stmt_text(stmt)}")
@@ -130,3 +150,8 @@ class KernelWriter:
 
     def _is_nonnegative(self, expr: Expr) -> bool:
         return is_nonnegative(expr, self.env)
+
+
+def _in_elements(arg: KernelArg) -> str:
+    shift = arg.dtype.bytes.bit_length() - 1 if arg.kind is ArgKind.STRIDE and arg.dtype else 0
+    return f" >> {shift}" if shift else ""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from loopir.build.arguments import check_name, check_sizes, dtypes, sum_dtype
-from loopir.build.epilogue import Output, writeback
+from loopir.build.epilogue import Output, Place, writeback
 from loopir.build.nest import Accumulated, Nest, Operand, param
 from loopir.nodes import Program
 from loopir.types import DType, ReduceOp
@@ -38,7 +38,8 @@ def contraction_nest(
         for buffer, labels in buffers.items()
     )
     band = _band(inputs, output)
-    out = Output("C", out_dtype, _list(map(_size, output)) or "1", _list(map(_iv, output)) or "one")
+    at = _list(map(_iv, output)) or "one"
+    out = Output("C", out_dtype, _list(map(_size, output)) or "1", Place(f"[{at}]"))
     back = writeback("acc", acc, out)
     summed = [label for label in dict.fromkeys("".join(inputs)) if label not in output]
     return Nest(

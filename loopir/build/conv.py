@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from loopir.build.arguments import check_name, check_sizes, choice, dtypes
-from loopir.build.epilogue import Epilogue, Output, writeback
+from loopir.build.epilogue import Epilogue, Output, Place, writeback
 from loopir.build.nest import Accumulated, Nest, Operand, param
 from loopir.nodes import Program
 from loopir.types import DType, ReduceOp
@@ -160,7 +160,7 @@ def _nest(
         "Y": "NB, " + layout.order(f"{times}OC", [axis.out_size for axis in axes]),
     }
     at = "n, " + layout.order(outs, [axis.out for axis in axes])
-    out = Output("Y", out_dtype, shapes["Y"], at, f"{times}OC", outs)
+    out = Output("Y", out_dtype, shapes["Y"], Place(f"[{at}]"), f"{times}OC", Place(f"[{outs}]"))
     back = writeback("acc", acc, out, epilogue)
     windows = {axis.tap: axis.window for axis in axes}
     return Nest(

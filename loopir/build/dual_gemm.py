@@ -1,7 +1,7 @@
 """The untiled nest of two matrix products that share an operand, one of them a gate."""
 
 from loopir.build.arguments import Layout, check_name, check_sizes, choice, dtypes
-from loopir.build.epilogue import Activation, Output, writeback
+from loopir.build.epilogue import Activation, Output, Place, writeback
 from loopir.build.nest import Accumulated, Nest, Operand, alloc, param
 from loopir.nodes import Program
 from loopir.types import DType, ReduceOp
@@ -29,7 +29,7 @@ def dual_gemm_nest(
     a_contiguous = choice(Layout, a_layout, "a_layout").contiguous
     b_contiguous = choice(Layout, b_layout, "b_layout").contiguous
     a, b1, b2 = (Operand(t, dtype, s) for t, s in _SOURCES.items())
-    back = writeback("gated", acc, Output("C", out_dtype, "M, N", "i, j", "N", "j"))
+    back = writeback("gated", acc, Output("C", out_dtype, "M, N", Place("[i, j]")))
     weights = (param(buffer, dtype, "K, N", b_contiguous) for buffer in ("B1", "B2"))
     products = (f"{a.as_(acc)} * {b.as_(acc)}" for b in (b1, b2))
     return Nest(

@@ -8,7 +8,7 @@ from enum import Enum
 from loopir.build.arguments import choice
 from loopir.build.nest import Operand, alloc, param
 from loopir.tile_types import number_mistake
-from loopir.types import DType
+from loopir.types import DType, Space
 
 
 class Activation(Enum):
@@ -70,17 +70,39 @@ _KINDS: dict[str, type[Enum]] = {"bias": DType, "activation": Activation, "resid
 
 
 @dataclass(frozen=True)
+class Place:
+    """The text of an access behind the name of its buffer, and the tile there: one element, unless
+    its shape says more. `mask`: " masked", or nothing."""
+
+    access: str
+    shape: str = ""
+    space: Space = Space.LOCAL
+    mask: str = ""
+
+    def load(self, tile: str, dtype: DType, buffer: str) -> Operand:
+        return Operand(tile, dtype, f"{buffer}{self.access}{self.mask}", self.shape, self.space)
+
+    def store(self, buffer: str, tile: str) -> str:
+        return f"store {buffer}{self.access}, {tile}{self.mask}"
+
+    def alloc(self, tile: str, dtype: DType) -> str:
+        return alloc(tile, dtype, self.shape, self.space)
+
+
+@dataclass(frozen=True)
 class Output:
-    """The output's parameter and the index that one iteration of the band stores; the extent and
-    the index of its channel, which a bias is added to; the tile that a cast fills."""
+    """The output's parameter, and the place in it that is stored; the extent and the place of its
+    channels, which a bias is added to, and the axis of the tile that the bias is spread along, if
+    any. `suffix`: of the names of all tiles."""
 
     name: str
     dtype: DType
     shape: str
-    index: str
+    place: Place
     channels: str = ""
-    channel: str = ""
-    tile: str = "out"
+    channel: Place = Place("")
+    spread: int | None = None
+    suffix: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,15 +120,17 @@ def writeback(total: str, acc: DType, out: Output, epilogue: Epilogue | None = N
     _check(epilogue, acc)
     reads = tuple(r for _, r in _steps(epilogue, acc, out) if r)
     params = (*_extra_params(epilogue, out), _out_param(epilogue, out))
-    lines: list[str] = [alloc("value", acc)] if any(_steps(epilogue, acc, out)) else []
+    value, cast = f"value{out.suffix}", f"out{out.suffix}"
+    lines: list[str] = [out.place.alloc(value, acc)] if any(_steps(epilogue, acc, out)) else []
     lines += (line for r in reads for line in (r.alloc, r.load))
     for formula, _ in _steps(epilogue, acc, out):
-        lines.append(f"ewise value = {formula.replace('$', total)}")
-        total = "value"
+        lines.append(f"ewise {value} = {formula.replace('$', total)}")
+        total = value
     if out.dtype is not acc:
-        cast = f"ewise {out.tile} = cast({out.dtype.value}, {total})"
-        lines, total = [*lines, alloc(out.tile, out.dtype), cast], out.tile
-    return Writeback(params, (*lines, f"store {out.name}[{out.index}], {total}"))
+        lines.append(out.place.alloc(cast, out.dtype))
+        lines.append(f"ewise {cast} = cast({out.dtype.value}, {total})")
+        total = cast
+    return Writeback(params, (*lines, out.place.store(out.name, total)))
 
 
 def _steps(e: Epilogue, acc: DType, out: Output) -> Iterator[tuple[str, Operand | None]]:
@@ -114,16 +138,17 @@ def _steps(e: Epilogue, acc: DType, out: Output) -> Iterator[tuple[str, Operand 
     if e.alpha != 1:
         yield f"$ * {e.alpha!r}", None
     if e.beta != 0:
-        old = Operand("old", out.dtype, f"{out.name}[{out.index}]")
+        old = out.place.load(f"old{out.suffix}", out.dtype, out.name)
         factor = "" if e.beta == 1 else f" * {e.beta!r}"
         yield f"$ + {old.as_(acc)}{factor}", old
     if isinstance(e.bias, DType):
-        shift = Operand("shift", e.bias, f"bias[{out.channel}]")
-        yield f"$ + {shift.as_(acc)}", shift
+        shift = out.channel.load(f"shift{out.suffix}", e.bias, "bias")
+        spread = shift.as_(acc) if out.spread is None else f"expand({shift.as_(acc)}, {out.spread})"
+        yield f"$ + {spread}", shift
     if isinstance(e.activation, Activation):
         yield e.activation.of("$"), None
     if isinstance(e.residual, DType):
-        skip = Operand("skip", e.residual, f"residual[{out.index}]")
+        skip = out.place.load(f"skip{out.suffix}", e.residual, "residual")
         yield f"$ + {skip.as_(acc)}", skip
 
 

@@ -1,40 +1,20 @@
-"""The canonical program of a tiled GEMM: the input form of the passes, after grid offload and local
-storage."""
+"""The canonical programs of a tiled GEMM, one or a batch: the input form of the passes, after grid
+offload and local storage."""
 
-from loopir.build.arguments import (
-    Layout,
-    check_name,
-    check_sizes,
-    choice,
-    dtypes,
-)
-from loopir.nodes import (
-    Access,
-    Accumulator,
-    Alloc,
-    Barrier,
-    Binding,
-    Body,
-    Cast,
-    Dot,
-    Ewise,
-    Fill,
-    For,
-    Grid,
-    GridAxis,
-    Kernel,
-    Literal,
-    Load,
-    Param,
-    Program,
-    Reduce,
-    Stmt,
-    Store,
-    TileAxis,
-    TileRef,
-)
-from loopir.symbols import Expr, ceildiv, imax, sym, to_expr
-from loopir.types import Direction, DType, Precision, ReduceOp, Space
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+from loopir.build.arguments import Layout, check_name, check_sizes, choice, dtypes
+from loopir.build.epilogue import Epilogue, Output, Place, Writeback, writeback
+from loopir.build.nest import alloc, param
+from loopir.build.sides import PANEL, Extent, Side, Span, sides, sliced
+from loopir.nodes import Program
+from loopir.parser import parse
+from loopir.types import DType, Precision, Space
+
+Tile = tuple[Extent, Extent, int]
 
 
 def gemm(
@@ -43,91 +23,173 @@ def gemm(
     K: int | None,
     dtype: DType | str = DType.BF16,
     out_dtype: DType | str | None = None,
-    tile: tuple[int, int, int] = (128, 128, 64),
+    tile: Tile = (128, 128, 64),
     a_layout: Layout | str = Layout.ROW_MAJOR,
     b_layout: Layout | str = Layout.ROW_MAJOR,
     precision: Precision | str = Precision.IEEE,
+    epilogue: Epilogue | None = None,
+    swapped: bool = False,
     name: str = "gemm",
 ) -> Program:
-    """C[M, N] = A[M, K] @ B[K, N], tiled by tile = (BM, BN, BK), accumulated in f32 (f64 for f64,
-    i32 for i8).
+    """C[M, N] = epilogue(A[M, K] @ B[K, N]), tiled by tile = (BM, BN, BK), accumulated in f32 (f64
+    for f64, i32 for i8).
 
     M, N, K: sizes >= 0, or None to leave them as launch-time arguments. `out_dtype`: of C, the
-    accumulator's type if None; another type adds a cast after the reduction. Layouts: `col` for B
-    is the usual weight layout, stored as [N, K]. `precision`: of f32 operands only. Sizes that are
-    no multiple of the tile are masked, on both operands; K = 0 still writes zeros. ValueError names
-    a bad argument.
+    accumulator's type if None; another type adds a cast after the reduction. BM and BN may be
+    tuples, as in (128, (128, 64), 64): pieces side by side, each with an accumulator of its own,
+    over one load of what they share. `swapped`: the block computes the transposed tile, B's columns
+    by A's rows, and stores it transposed, so that N is the long side of its `dot`. Layouts: `col`
+    for B is the usual weight layout, stored as [N, K]. `precision`: of f32 operands only. Sizes
+    that are no multiple of the tile are masked, on both operands; K = 0 still writes the epilogue
+    of zeros. ValueError names a bad argument.
     """
-    dtype, acc_dtype, out_dtype = dtypes(dtype, out_dtype)
-    a_layout, b_layout = choice(Layout, a_layout, "a_layout"), choice(Layout, b_layout, "b_layout")
+    sizes = {"M": M, "N": N, "K": K}
+    types, layouts = (dtype, out_dtype), (a_layout, b_layout)
+    return _product(name, sizes, types, tile, layouts, precision, epilogue, swapped)
+
+
+def batched_gemm(
+    NB: int | None,
+    M: int | None,
+    N: int | None,
+    K: int | None,
+    dtype: DType | str = DType.BF16,
+    out_dtype: DType | str | None = None,
+    tile: Tile = (128, 128, 64),
+    a_layout: Layout | str = Layout.ROW_MAJOR,
+    b_layout: Layout | str = Layout.ROW_MAJOR,
+    precision: Precision | str = Precision.IEEE,
+    epilogue: Epilogue | None = None,
+    swapped: bool = False,
+    name: str = "batched_gemm",
+) -> Program:
+    """C[NB, M, N] = epilogue(A[NB, M, K] @ B[NB, K, N]) for each of NB batches, as in `gemm`. The
+    bias is [N], the residual [NB, M, N]."""
+    sizes = {"NB": NB, "M": M, "N": N, "K": K}
+    types, layouts = (dtype, out_dtype), (a_layout, b_layout)
+    return _product(name, sizes, types, tile, layouts, precision, epilogue, swapped)
+
+
+def _product(
+    name: str,
+    sizes: Mapping[str, int | None],
+    types: tuple[DType | str, DType | str | None],
+    tile: Tile,
+    layouts: tuple[Layout | str, Layout | str],
+    precision: Precision | str,
+    epilogue: Epilogue | None,
+    swapped: bool,
+) -> Program:
+    check_sizes(sizes)
+    check_name(name)
+    dtype, acc, out_dtype = dtypes(*types)
     precision = choice(Precision, precision, "precision")
     if precision is not Precision.IEEE and dtype is not DType.F32:
         raise ValueError(
             f"precision: {precision.value} is for f32 operands, dtype is {dtype.value}"
         )
-    check_name(name)
-    m, n, k, bm, bn, bk = map(sym, ("M", "N", "K", "BM", "BN", "BK"))
-    params = (
-        Param("A", dtype, (m, k), contiguous=a_layout.contiguous),
-        Param("B", dtype, (k, n), contiguous=b_layout.contiguous),
-        Param("C", out_dtype, (m, n), Direction.OUT),
+    a, b = (
+        choice(Layout, layout, f"{buffer}_layout").contiguous + len(sizes) - 3
+        for buffer, layout in zip("ab", layouts, strict=True)
     )
-    body = (
-        *_tiles(dtype, acc_dtype),
-        Fill("acc", Literal(0)),
-        Reduce((Accumulator("acc", ReduceOp.ADD),), (_panel_loop(precision),)),
-        *_writeback(acc_dtype, out_dtype),
-    )
-    grid = Grid((GridAxis("ti", ceildiv(m, bm)), GridAxis("tj", ceildiv(n, bn))), body)
-    where = (*_sizes(M, N, K, tile), Binding("P", imax(1, ceildiv(k, bk))))
-    return Program((Kernel(name, params, (grid,), where),))
+    m, n, panel = sides(tile)
+    product = _Tiled(name, sizes, dtype, acc, out_dtype, m, n, panel, swapped, precision, epilogue)
+    return product.program(a, b)
 
 
-def _sizes(
-    m: int | None, n: int | None, k: int | None, tile: tuple[int, int, int]
-) -> tuple[Binding, ...]:
-    sizes = {"M": m, "N": n, "K": k}
-    check_sizes(sizes)
-    if len(tile) != 3 or any(type(t) is not int or t < 1 for t in tile):
-        raise ValueError(f"tile: three ints >= 1 (BM, BN, BK), not {tile!r}")
-    bound = {name: size for name, size in sizes.items() if size is not None}
-    bound |= dict(zip(("BM", "BN", "BK"), tile, strict=True))
-    return tuple(Binding(name, to_expr(size)) for name, size in bound.items())
+@dataclass(frozen=True)
+class _Tiled:
+    """A product whose tiles are those of a block. An accumulator is of a piece of the rows and one
+    of the columns, in this order, or turned."""
 
+    name: str
+    sizes: Mapping[str, int | None]
+    dtype: DType
+    acc: DType
+    out: DType
+    m: Side
+    n: Side
+    panel: int
+    swapped: bool
+    precision: Precision
+    epilogue: Epilogue | None
 
-def _tiles(dtype: DType, acc_dtype: DType) -> Body:
-    bm, bn, bk = map(sym, ("BM", "BN", "BK"))
-    return (
-        Alloc("acc", Space.REGISTER, acc_dtype, (bm, bn)),
-        Alloc("a", Space.SHARED, dtype, (bm, bk)),
-        Alloc("b", Space.SHARED, dtype, (bk, bn)),
-    )
+    def program(self, *contiguous: int) -> Program:
+        """`contiguous`: the dimension of A and of B that has stride one."""
+        a, b = contiguous
+        params = (
+            param("A", self.dtype, f"{self._batch}M, K", a),
+            param("B", self.dtype, f"{self._batch}K, N", b),
+            *self._backs[0].params,
+        )
+        where = ", ".join(f"{name} = {value}" for name, value in self._where())
+        axes = {"nb": "NB"} if self._batch else {}
+        axes |= {side.iv: side.tiles for side in (self.m, self.n)}
+        head = (
+            f"kernel @{self.name}({', '.join(params)})",
+            f"where {where} {{",
+            f"grid ({', '.join(axes)}) in [{', '.join(axes.values())}] {{",
+        )
+        return parse("\n".join((*head, *self._body(), "}", "}")))
 
+    @property
+    def _batch(self) -> str:
+        return "NB, " if "NB" in self.sizes else ""
 
-def _panel_loop(precision: Precision) -> For:
-    m, n, k = _axis("ti", "BM", 0), _axis("tj", "BN", 1), "kp"
-    body: Body = (
-        Load("a", _slice("A", m, _axis(k, "BK", 1)), cooperative=True),
-        Load("b", _slice("B", _axis(k, "BK", 0), n), cooperative=True),
-        Barrier(),
-        Dot("acc", "a", "b", precision),
-        Barrier(),
-    )
-    return For(k, to_expr(0), sym("P"), to_expr(1), body)
+    def _where(self) -> Iterator[tuple[str, object]]:
+        yield from ((name, size) for name, size in self.sizes.items() if size is not None)
+        yield from (*self.m.bindings(), *self.n.bindings(), ("BK", self.panel))
+        yield "P", "max(1, ceildiv(K, BK))"
 
+    @cached_property
+    def _pieces(self) -> tuple[tuple[Span, Span], ...]:
+        return tuple(product(self.m.spans, self.n.spans))
 
-def _writeback(acc_dtype: DType, out_dtype: DType) -> tuple[Stmt, ...]:
-    target = _slice("C", _axis("ti", "BM", 0), _axis("tj", "BN", 1))
-    if out_dtype is acc_dtype:
-        return (Store(target, "acc"),)
-    out = Alloc("out", Space.REGISTER, out_dtype, (sym("BM"), sym("BN")))
-    return out, Ewise("out", Cast(out_dtype, TileRef("acc"))), Store(target, "out")
+    def _body(self) -> Iterator[str]:
+        names = [f"acc{i.suffix}{j.suffix}" for i, j in self._pieces]
+        for name, piece in zip(names, self._pieces, strict=True):
+            yield alloc(name, self.acc, self._shape(*piece), Space.REGISTER)
+        yield from (self._staged(f"a{i.suffix}", self._shape(i, PANEL)) for i in self.m.spans)
+        yield from (self._staged(f"b{j.suffix}", self._shape(PANEL, j)) for j in self.n.spans)
+        yield from (f"fill {name}, 0" for name in names)
+        yield f"reduce ({', '.join(f'{name}: add' for name in names)}) {{"
+        yield "for kp in 0 .. P {"
+        yield from self._loads()
+        yield "barrier"
+        yield from (self._dot(*piece) for piece in self._pieces)
+        yield from ("barrier", "}", "}")
+        yield from (line for back in self._backs for line in back.lines)
 
+    def _shape(self, rows: Span, columns: Span) -> str:
+        sizes = (rows.size, columns.size)
+        return ", ".join(reversed(sizes) if self.swapped else sizes)
 
-def _axis(iv: str, size: str, position: int) -> TileAxis:
-    start: Expr = sym(iv) * sym(size)
-    return TileAxis(f"_{position}", start, sym(size))
+    def _staged(self, name: str, shape: str) -> str:
+        return alloc(name, self.dtype, shape, Space.SHARED)
 
+    def _loads(self) -> Iterator[str]:
+        for i in self.m.spans:
+            yield f"coop_load a{i.suffix}, A{self._slice(i, PANEL, 'mk')} masked"
+        for j in self.n.spans:
+            yield f"coop_load b{j.suffix}, B{self._slice(PANEL, j, 'kn')} masked"
 
-def _slice(buffer: str, *axes: TileAxis) -> Access:
-    return Access(buffer, tuple(sym(a.name) for a in axes), axes, masked=True)
+    def _slice(self, rows: Span, columns: Span, names: str) -> str:
+        x, y = names
+        return sliced(rows, columns, (x, y), self.swapped, "nb, " if self._batch else "")
+
+    def _dot(self, i: Span, j: Span) -> str:
+        operands = f"b{j.suffix}, a{i.suffix}" if self.swapped else f"a{i.suffix}, b{j.suffix}"
+        precision = "" if self.precision is Precision.IEEE else f" {self.precision.value}"
+        return f"dot acc{i.suffix}{j.suffix}, {operands}{precision}"
+
+    @cached_property
+    def _backs(self) -> tuple[Writeback, ...]:
+        return tuple(self._back(*piece) for piece in self._pieces)
+
+    def _back(self, i: Span, j: Span) -> Writeback:
+        place = Place(self._slice(i, j, "mn"), self._shape(i, j), Space.REGISTER, " masked")
+        channel = Place(f"[{j.text}]", j.size, Space.REGISTER, " masked")
+        suffix, spread = f"{i.suffix}{j.suffix}", 1 if self.swapped else 0
+        shape = f"{self._batch}M, N"
+        out = Output("C", self.out, shape, place, "N", channel, spread, suffix)
+        return writeback(f"acc{suffix}", self.acc, out, self.epilogue)

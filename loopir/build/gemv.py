@@ -1,7 +1,7 @@
 """The untiled nest of a matrix times a vector: products element by element, and their sum."""
 
 from loopir.build.arguments import Layout, check_name, check_sizes, choice, dtypes, sum_dtype
-from loopir.build.epilogue import Epilogue, Output, writeback
+from loopir.build.epilogue import Epilogue, Output, Place, writeback
 from loopir.build.nest import Accumulated, Nest, Operand, param
 from loopir.nodes import Program
 from loopir.types import DType, ReduceOp
@@ -28,7 +28,9 @@ def gemv_nest(
     contiguous = choice(Layout, layout, "layout").contiguous
     rows, summed, index = ("N", "M", "k, i") if transposed else ("M", "N", "i, k")
     a, x = Operand("a", dtype, f"A[{index}]"), Operand("x", dtype, "X[k]")
-    back = writeback("acc", acc, Output("Y", out_dtype, rows, "i", rows, "i"), epilogue)
+    back = writeback(
+        "acc", acc, Output("Y", out_dtype, rows, Place("[i]"), rows, Place("[i]")), epilogue
+    )
     return Nest(
         name,
         (param("A", dtype, "M, N", contiguous), param("X", dtype, summed), *back.params),

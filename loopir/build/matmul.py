@@ -9,7 +9,7 @@ from loopir.build.arguments import (
     choice,
     dtypes,
 )
-from loopir.build.epilogue import Epilogue, Output, writeback
+from loopir.build.epilogue import Epilogue, Output, Place, writeback
 from loopir.build.nest import Accumulated, Nest, Operand, param
 from loopir.nodes import Program
 from loopir.types import DType, ReduceOp
@@ -80,7 +80,7 @@ def _product(
     a, a_param = _matrix("A", "M, K", "i, k", batched, dtype, layouts[0])
     b, b_param = _matrix("B", "K, N", "k, j", batched, dtype, layouts[1])
     batch, index = ("NB, ", "nb, ") if batched else ("", "")
-    out = Output("C", out_dtype, f"{batch}M, N", f"{index}i, j", "N", "j")
+    out = Output("C", out_dtype, f"{batch}M, N", Place(f"[{index}i, j]"), "N", Place("[j]"))
     back = writeback("acc", acc, out, epilogue)
     extents = {"nb": "NB", "i": "M", "j": "N"}
     order = {"": ("i", "j"), "B": ("i", "nb", "j")}.get(batched, ("nb", "i", "j"))

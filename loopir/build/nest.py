@@ -6,20 +6,23 @@ from dataclasses import dataclass
 
 from loopir.nodes import Program
 from loopir.parser import parse
-from loopir.types import DType, ReduceOp
+from loopir.types import DType, ReduceOp, Space
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A tile of one element, and the text of the access that it is loaded from."""
+    """A tile, of one element unless its shape says more, and the text of the access that it is
+    loaded from."""
 
     tile: str
     dtype: DType
     source: str
+    shape: str = ""
+    space: Space = Space.LOCAL
 
     @property
     def alloc(self) -> str:
-        return alloc(self.tile, self.dtype)
+        return alloc(self.tile, self.dtype, self.shape, self.space)
 
     @property
     def load(self) -> str:
@@ -93,6 +96,6 @@ def param(name: str, dtype: DType, shape: str, contiguous: int | None = None) ->
     return f"{name}: {dtype.value}[{shape}]{layout}"
 
 
-def alloc(tile: str, dtype: DType) -> str:
-    """A tile of one element."""
-    return f"alloc {tile}: local {dtype.value}[]"
+def alloc(tile: str, dtype: DType, shape: str = "", space: Space = Space.LOCAL) -> str:
+    """A tile, of one element unless its shape says more."""
+    return f"alloc {tile}: {space.value} {dtype.value}[{shape}]"

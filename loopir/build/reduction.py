@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from loopir.build.arguments import check_name, check_sizes, choice, dtypes, sum_dtype
-from loopir.build.epilogue import Output, writeback
+from loopir.build.epilogue import Output, Place, writeback
 from loopir.build.nest import Accumulated, Nest, Operand, param
 from loopir.nodes import Program
 from loopir.types import DType, ReduceOp
@@ -64,7 +64,8 @@ def _nest(
     x = Operand("x", dtype, f"X[{_list('i', every)}]")
     out_shape, at = _list("N", kept) or "1", _list("i", kept) or "one"
     outs = (
-        Output(o, out_dtype, out_shape, at, tile=f"out{i or ''}") for i, o in enumerate(outputs)
+        Output(o, out_dtype, out_shape, Place(f"[{at}]"), suffix=f"{i or ''}")
+        for i, o in enumerate(outputs)
     )
     backs = [writeback(tile, acc, out) for tile, out in zip(ops, outs, strict=True)]
     return Nest(

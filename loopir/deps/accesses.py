@@ -35,6 +35,16 @@ def alias_classes(kernel: Kernel) -> Mapping[str, frozenset[str]]:
     return classes
 
 
+def exchanged(kernel: Kernel) -> frozenset[str]:
+    """The parameters that the kernel both reads and writes, by way of an alias or not; an atomic
+    does both."""
+    statements = [s for _, s in walk(kernel.body)]
+    read = frozenset().union(*map(buffers_read, statements))
+    written = frozenset().union(*map(buffers_written, statements))
+    classes = alias_classes(kernel).items()
+    return frozenset(name for name, shared in classes if shared & read and shared & written)
+
+
 def scalar_values(body: Body) -> dict[str, Expr]:
     """Scalars that are one expression of loop variables, sizes and unknowns: each `let` with lets
     before it put in. A variable that is `set` anywhere, a `let` that reads one, and one read from a

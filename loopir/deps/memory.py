@@ -3,7 +3,7 @@ that may share storage, can touch one element."""
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import sympy
 
@@ -11,8 +11,8 @@ from loopir.deps.accesses import Scope, Use, alias_classes, uses
 from loopir.deps.digits import ANY
 from loopir.deps.edges import Edge, Kind
 from loopir.deps.telling import untold
-from loopir.nodes import Access, For, GridAxis, Kernel, Stmt, While
-from loopir.symbols import Expr, names_of, sym
+from loopir.nodes import Access, For, GridAxis, Kernel, Stmt, TileAxis, While
+from loopir.symbols import Expr, names_of, sym, to_expr
 from loopir.walk import Path, Placed, grid_axes, substitute_node
 
 
@@ -56,7 +56,7 @@ def _pair_edges(a: Use, b: Use, scope: Scope) -> Iterator[Edge]:
     if not (_are_exclusive(a.path, b.path) or _are_apart(a, b, scope, scope.changing)):
         yield from _kinds(a, b, None)
     loops = _common_loops(a, b)
-    lost = _untold(_common_part(a, b), loops, scope)
+    lost = _untold(_common_part(a, b, scope), loops, scope)
     for path, loop in loops:
         if isinstance(loop, While) or any(v.iv in lost for v in _variables(loop, scope)):
             yield from (*_kinds(a, b, path), *_kinds(b, a, path))
@@ -101,16 +101,23 @@ def _common_loops(a: Use, b: Use) -> tuple[Placed, ...]:
     return tuple(x for x, _ in takewhile(lambda pair: pair[0][0] == pair[1][0], pairs))
 
 
-def _common_part(a: Use, b: Use) -> Access:
-    """The dimensions that both index alike, with the tile axes in them."""
+def _common_part(a: Use, b: Use, scope: Scope) -> Access:
+    """The dimensions that both index alike, with the tile axes in them; and those in which their
+    elements start a constant distance apart, as an axis that has both in it."""
     if a.buffer != b.buffer:
         return Access(a.buffer, (), ())
-    pairs = zip(a.access.index, b.access.index, strict=True)
-    index = tuple(x for x, y in pairs if x == y and _axes_in(x, a) == _axes_in(y, b))
-    used = frozenset().union(*map(names_of, index))
+    pairs = tuple(zip(a.access.index, b.access.index, strict=True))
+    alike = tuple(x for x, y in pairs if x == y and _axes_in(x, a) == _axes_in(y, b))
+    used = frozenset().union(*map(names_of, alike))
     axes = tuple(x for x in a.access.axes if x.name in used)
     masked = a.access.masked and b.access.masked and set(axes) <= set(b.access.axes)
-    return Access(a.buffer, index, axes, masked)
+    hulls = tuple(
+        hull
+        for d, (x, y) in enumerate(pairs)
+        if x not in alike and (hull := _hull(f"dim {d}", _span(x, a), _span(y, b), scope))
+    )
+    index = (*alike, *(sym(hull.name) for hull in hulls))
+    return Access(a.buffer, index, (*axes, *hulls), masked)
 
 
 def _axes_in(index: Expr, use: Use) -> list[tuple[str, Expr, Expr]]:
@@ -146,10 +153,31 @@ def _span(index: Expr, use: Use) -> _Span:
 
 
 def _spans_are_apart(a: _Span, b: _Span, scope: Scope, unsteady: frozenset[str]) -> bool:
+    place = _placed(a, b, scope, unsteady)
+    return place is not None and (place.distance >= place.size or -place.distance >= place.other)
+
+
+def _hull(name: str, a: _Span, b: _Span, scope: Scope) -> TileAxis | None:
+    """An axis with the elements of both."""
+    place = _placed(a, b, scope, scope.changing)
+    if a is None or b is None or place is None:
+        return None
+    first, last = min(0, place.distance), max(place.size, place.distance + place.other)
+    return TileAxis(name, a[0] if first == 0 else b[0], to_expr(last - first))
+
+
+class _Place(NamedTuple):
+    """How many elements there are, how many others, and how far behind them these start."""
+
+    size: int
+    other: int
+    distance: int
+
+
+def _placed(a: _Span, b: _Span, scope: Scope, unsteady: frozenset[str]) -> _Place | None:
+    """None if it is not the same in every launch and iteration."""
     if a is None or b is None or (names_of(a[0]) | names_of(b[0])) & unsteady:
-        return False
-    distance = scope.constant(sympy.expand(b[0] - a[0]))
-    size_a, size_b = scope.constant(a[1]), scope.constant(b[1])
-    if distance is None or size_a is None or size_b is None:
-        return False
-    return distance >= size_a or -distance >= size_b
+        return None
+    numbers = map(scope.constant, (a[1], b[1], sympy.expand(b[0] - a[0])))
+    known = [n for n in numbers if n is not None]
+    return _Place(*known) if len(known) == 3 else None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from loopir.interp.formats import STORAGE, number, rounded, tf32
-from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, TileRef
+from loopir.nodes import Apply, AxisReduce, Cast, Ewise_, Expand, Literal, Mask, Part, TileRef
 from loopir.symbols import Expr
 from loopir.tile_types import Tiles, ewise_dtype
 from loopir.types import DType, Precision, ReduceOp
@@ -67,6 +67,8 @@ def ewise(
                 keeps = scalar(start) + np.arange(values.shape[axis]) < scalar(limit)
                 placed = keeps.reshape([-1 if d == axis else 1 for d in range(values.ndim)])
                 return np.where(placed, values, number(otherwise.value, dtype))
+            case Part(arg, axis, index, count):
+                return np.split(of(arg, dtype), count, axis)[index]
             case Apply(fn, args):
                 return _applied(fn, [of(arg, dtype) for arg in args], dtype)
 

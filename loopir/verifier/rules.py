@@ -3,7 +3,16 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from loopir.verifier import compute, header, memory, names, reduction, structure
+from loopir.verifier import (
+    compute,
+    descriptors,
+    header,
+    memory,
+    names,
+    reduction,
+    slots,
+    structure,
+)
 from loopir.verifier.context import Context, Finding
 
 
@@ -56,4 +65,10 @@ RULES: dict[str, Rule] = {
     "V38": Rule("accumulators are ready before a reduce", reduction.accumulators_are_ready),
     "V39": Rule("accumulators change as labelled", reduction.accumulators_change_by_their_operator),
     "V40": Rule("a program is what its text says", lambda _: ()),  # of a whole program: readable.py
+    "V41": Rule("a descriptor moves a box of a tensor", descriptors.described_tiles_are_boxes),
+    "V42": Rule(
+        "a kernel reads or writes what it moves through descriptors",
+        descriptors.described_buffers_are_not_exchanged,
+    ),
+    "V43": Rule("slots in fragment order are moved in blocks", slots.slots_are_moved_in_blocks),
 }

@@ -17,6 +17,8 @@ from passes.decomposition.data_parallel import DataParallel
 from passes.decomposition.figures import ScheduleSummary, summary
 from passes.decomposition.guide_rule import GuideAdvice, guide_rule
 from passes.decomposition.hybrid import Hybrid, HybridKind
+from passes.decomposition.k_aligned import KAligned
+from passes.decomposition.k_aligned_form import KAlignedForm
 from passes.decomposition.permuted import Permuted
 from passes.decomposition.quantization import Waves, waves
 from passes.decomposition.schedule import Schedule, Segment
@@ -40,6 +42,8 @@ __all__ = [
     "GuideAdvice",
     "Hybrid",
     "HybridKind",
+    "KAligned",
+    "KAlignedForm",
     "Permuted",
     "Prediction",
     "Schedule",

@@ -12,6 +12,7 @@ from passes.decomposition.cutlass.schedule import CutlassSchedule
 from passes.decomposition.data_parallel import DataParallel
 from passes.decomposition.guide_rule import GuideAdvice, guide_rule
 from passes.decomposition.hybrid import Hybrid, HybridKind
+from passes.decomposition.k_aligned import KAligned
 from passes.decomposition.schedule import Schedule
 from passes.decomposition.split_k import SplitK
 from passes.decomposition.stream_k import StreamK
@@ -89,9 +90,10 @@ def choose(
     """The schedule of least predicted time for an m x n x k matrix product, `batch` times.
 
     tile: elements along m, n, k, that `cost` is for. Candidates: data-parallel; split-K by 2 .. 32;
-    Stream-K and the one-tile and two-tile hybrids, a unit a place; what `cutlass_rule` (without
-    clusters) and `guide_rule` pick. Equal times go to the earlier in this order, the fewer splits
-    first. ValueError names an argument that is impossible."""
+    Stream-K, the one-tile and two-tile hybrids, and k-aligned, whose parts cost no panels or what
+    `cost` has for storing one, a unit a place; what `cutlass_rule` (without clusters) and
+    `guide_rule` pick. Equal times go to the earlier in this order, the fewer splits first.
+    ValueError names an argument that is impossible."""
     check_problem(m, n, k, batch, tile, sms)
     check_size("blocks_per_sm", blocks_per_sm, 1)
     tiles = ceildiv(m, tile[0]) * ceildiv(n, tile[1]) * batch
@@ -99,7 +101,7 @@ def choose(
     plan = cutlass_rule(m, n, k, batch, sms=sms, tile=tile)
     guide = guide_rule(m, n, sms=sms)
     named = [
-        *_schedules(tiles, panels, places),
+        *_schedules(tiles, panels, places, cost),
         (f"guide: split-k by {guide.splits}", SplitK(tiles, panels, guide.splits)),
         (f"cutlass: {plan.mode.value}", CutlassSchedule(plan)),
     ]
@@ -108,9 +110,11 @@ def choose(
     return Choice(tuple(sorted(candidates, key=lambda c: c.time)), plan, guide, places)
 
 
-def _schedules(tiles: int, panels: int, places: int) -> Iterator[tuple[str, Schedule]]:
-    """Each schedule once: no splits that are lowered to fewer, no hybrid that is all of one
-    part."""
+def _schedules(
+    tiles: int, panels: int, places: int, cost: CostModel
+) -> Iterator[tuple[str, Schedule]]:
+    """Each schedule once: no splits that are lowered to fewer, no hybrid that is all of one part,
+    no tail that is not split."""
     yield "data-parallel", DataParallel(tiles, panels)
     if tiles == 0:
         return
@@ -125,6 +129,17 @@ def _schedules(tiles: int, panels: int, places: int) -> Iterator[tuple[str, Sche
         hybrid = Hybrid(tiles, panels, places, kind)
         if hybrid.stream_k.tiles and hybrid.data_parallel.tiles:
             yield f"hybrid {kind.value}", hybrid
+    for dearer in _part_costs(panels, cost):
+        k_aligned = KAligned(tiles, panels, places, dearer)
+        if k_aligned.tail is not None:
+            yield f"k-aligned cost {dearer}" if dearer else "k-aligned", k_aligned
+
+
+def _part_costs(panels: int, cost: CostModel) -> tuple[int, ...]:
+    """Panels that a part costs a k-aligned schedule: none, and what `cost` has for storing it, if
+    that leaves something of a tile."""
+    stored = round(cost.partial / cost.panel) if cost.panel else 0
+    return (0, stored) if 0 < stored < panels else (0,)
 
 
 def _aligned(line: tuple[str, ...], widths: list[int]) -> str:

@@ -14,6 +14,7 @@ from passes.decomposition.cutlass.modes import Mode
 from passes.decomposition.cutlass.schedule import CutlassSchedule
 from passes.decomposition.data_parallel import DataParallel
 from passes.decomposition.hybrid import Hybrid
+from passes.decomposition.k_aligned import KAligned
 from passes.decomposition.schedule import Schedule
 from passes.decomposition.simulation import Fold, simulate
 from passes.decomposition.split_k import SplitK
@@ -145,6 +146,8 @@ def predict(schedule: Schedule, places: int, cost: CostModel) -> Prediction:
             return _stream_k(schedule, places, cost)
         case Hybrid() if schedule.wave <= places:
             return _hybrid(schedule, places, cost)
+        case KAligned() if schedule.units <= places:
+            return _k_aligned(schedule, places, cost)
         case CutlassSchedule() if schedule.plan.geometry.wave <= places:
             return _cutlass(schedule, places, cost)
         case _:
@@ -175,6 +178,14 @@ def _hybrid(schedule: Hybrid, places: int, cost: CostModel) -> Prediction:
     if part.units == 0:
         return _waves(whole.tiles, whole.panels, 1, places, cost)
     return _simulated(part, places, cost, whole.tiles // schedule.wave)
+
+
+def _k_aligned(schedule: KAligned, places: int, cost: CostModel) -> Prediction:
+    tail = schedule.tail
+    if tail is None:
+        return _waves(schedule.tiles, schedule.panels, 1, places, cost)
+    waves, split = schedule.tiles // schedule.units, replace(schedule, tiles=tail.tiles)
+    return _simulated(split, places, cost, waves)
 
 
 def _cutlass(schedule: CutlassSchedule, places: int, cost: CostModel) -> Prediction:

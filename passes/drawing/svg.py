@@ -7,20 +7,19 @@ wait a dashed line, an epilogue dark grey. A browser tells of each bar what it i
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from xml.sax.saxutils import escape
 
 from passes.decomposition.timeline import Event, EventKind, Timeline
+from passes.drawing import shapes
 from passes.drawing.palette import tile_colour
 from passes.drawing.rows import Row, describe, headline, round_step, rows, split_tiles
+from passes.drawing.shapes import BLACK, CHARACTER, FONT, WHITE
 
 WIDTH = 1000
 LEFT, RIGHT, TOP, BOTTOM = 72, 28, 58, 78
 ROOM_FOR_ROWS = 760
 ROW_MOST, ROW_LEAST = 30, 6
-FONT = 11
-WHOLE_TILE, EPILOGUE, BLACK, WHITE = "#c4c4c4", "#6e6e6e", "#000000", "#ffffff"
+WHOLE_TILE, EPILOGUE = "#c4c4c4", "#6e6e6e"
 IDLE, GRID = "#f3f3f3", "#d5d5d5"
-_CHARACTER = 0.62 * FONT  # a width that no letter of a sans-serif font is above on average
 _LEGEND = (
     ("whole tile", WHOLE_TILE),
     ("split tile, a colour each", ""),
@@ -79,42 +78,40 @@ class _Page:
         return LEFT + (WIDTH - LEFT - RIGHT) * time / self.span
 
     def text(self) -> str:
-        w, h = _n(WIDTH), _n(self.height)
-        parts = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" '
-            f'viewBox="0 0 {w} {h}" font-family="sans-serif" font-size="{FONT}" fill="{BLACK}">',
-            _rect(0, 0, WIDTH, self.height, WHITE),
-            *self._head(),
-            _rect(LEFT, TOP, WIDTH - LEFT - RIGHT, self.bottom - TOP, IDLE),
-            *self._axis(),
-            *(line for i, row in enumerate(self.rows) for line in self._row(i, row)),
-            self._ideal(),
-            *self._legend(),
-            "</svg>",
+        return shapes.page(
+            WIDTH,
+            self.height,
+            (
+                *self._head(),
+                shapes.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, self.bottom - TOP, IDLE),
+                *self._axis(),
+                *(line for i, row in enumerate(self.rows) for line in self._row(i, row)),
+                self._ideal(),
+                *self._legend(),
+            ),
         )
-        return "\n".join(parts) + "\n"
 
     def _head(self) -> Iterator[str]:
         if self.title:
-            most = int((WIDTH - 2 * RIGHT) / _CHARACTER)
-            yield _text(LEFT, 22, self.title[:most], 'font-weight="bold"')
-        yield _text(LEFT, 42, headline(self.timeline))
+            most = int((WIDTH - 2 * RIGHT) / CHARACTER)
+            yield shapes.text(LEFT, 22, self.title[:most], 'font-weight="bold"')
+        yield shapes.text(LEFT, 42, headline(self.timeline))
 
     def _axis(self) -> Iterator[str]:
         step = round_step(self.span / 12)
         for i in range(int(self.span / step + 1e-9) + 1):
             x = self.x(i * step)
-            yield _line(x, TOP, x, self.bottom, GRID)
-            yield _text(x, self.bottom + 15, f"{i * step:g}", 'text-anchor="middle"')
-        middle = (LEFT + WIDTH - RIGHT) / 2
-        yield _text(middle, self.bottom + 33, f"time in {self.time_unit}", 'text-anchor="middle"')
+            yield shapes.line(x, TOP, x, self.bottom, GRID)
+            yield shapes.text(x, self.bottom + 15, f"{i * step:g}", 'text-anchor="middle"')
+        middle, told = (LEFT + WIDTH - RIGHT) / 2, f"time in {self.time_unit}"
+        yield shapes.text(middle, self.bottom + 33, told, 'text-anchor="middle"')
 
     def _row(self, index: int, row: Row) -> Iterator[str]:
         top = TOP + index * self.row_height
         every = -(-(FONT + 2) // int(self.row_height))
         if index % every == 0:
             anchor = 'text-anchor="end"'
-            yield _text(LEFT - 6, top + self.row_height / 2 + 0.36 * FONT, row.label, anchor)
+            yield shapes.text(LEFT - 6, top + self.row_height / 2 + 0.36 * FONT, row.label, anchor)
         for event in row.events:
             yield from self._bar(row, event, top + self.gap / 2)
 
@@ -125,11 +122,11 @@ class _Page:
         height = self.row_height - self.gap
         told = f"{row.label}: {event.kind.value} {describe(event)}, time "
         told += f"{event.start:g}..{event.end:g}"
-        title = f"<title>{escape(told)}</title>"
+        title = shapes.tooltip(told)
         if event.kind is EventKind.WAIT:
             yield _wait(left, top, right - left, height, title)
         else:
-            yield _rect(left, top, right - left, height, *self._fill(event), title)
+            yield shapes.rect(left, top, right - left, height, *self._fill(event), title)
         yield from self._label(event, left, right, top + height / 2)
 
     def _fill(self, event: Event) -> tuple[str, bool]:
@@ -153,66 +150,39 @@ class _Page:
         if self.row_height < FONT + 6:
             return
         for text in texts:
-            if len(text) * _CHARACTER + 4 <= right - left:
+            if len(text) * CHARACTER + 4 <= right - left:
                 dark = event.kind in (EventKind.STORE, EventKind.EPILOGUE)
                 extra = f'text-anchor="middle" fill="{WHITE if dark else BLACK}"'
                 if event.kind is EventKind.WAIT:
                     middle -= FONT * 0.7
-                yield _text((left + right) / 2, middle + 0.36 * FONT, text, extra)
+                yield shapes.text((left + right) / 2, middle + 0.36 * FONT, text, extra)
                 return
 
     def _ideal(self) -> str:
         x = self.x(self.timeline.ideal)
-        return _line(x, TOP, x, self.bottom, BLACK, 'stroke-dasharray="5 3"')
+        return shapes.line(x, TOP, x, self.bottom, BLACK, 'stroke-dasharray="5 3"')
 
     def _legend(self) -> Iterator[str]:
         x, y = float(LEFT), self.bottom + 48
         for text, fill in _LEGEND:
             yield from _swatch(x, y, fill)
-            yield _text(x + 26, y + 10, text)
-            x += 26 + len(text) * _CHARACTER + 14
+            yield shapes.text(x + 26, y + 10, text)
+            x += 26 + len(text) * CHARACTER + 14
 
 
 def _swatch(x: float, y: float, fill: str) -> Iterator[str]:
     match fill:
         case "":
-            yield from (_rect(x + 7 * i, y, 7, 12, tile_colour(i)) for i in range(3))
+            yield from (shapes.rect(x + 7 * i, y, 7, 12, tile_colour(i)) for i in range(3))
         case "wait":
             yield _wait(x, y, 21, 12)
         case "ideal":
-            yield _line(x + 10, y, x + 10, y + 12, BLACK, 'stroke-dasharray="5 3"')
+            yield shapes.line(x + 10, y, x + 10, y + 12, BLACK, 'stroke-dasharray="5 3"')
         case _:
-            yield _rect(x, y, 21, 12, fill, fill == WHITE)
-
-
-def _rect(
-    x: float, y: float, w: float, h: float, fill: str, outlined: bool = False, inner: str = ""
-) -> str:
-    stroke = ""
-    if outlined:
-        inset = min(0.5, w / 2)
-        x, y, w, h = x + inset, y + 0.5, max(w - 1, 0), h - 1
-        stroke = f' stroke="{BLACK}"'
-    box = f'x="{_n(x)}" y="{_n(y)}" width="{_n(w)}" height="{_n(h)}" fill="{fill}"{stroke}'
-    return f"<rect {box}>{inner}</rect>" if inner else f"<rect {box}/>"
+            yield shapes.rect(x, y, 21, 12, fill, fill == WHITE)
 
 
 def _wait(x: float, y: float, w: float, h: float, inner: str = "") -> str:
     """A dashed line at half height."""
-    middle = _line(x, y + h / 2, x + w, y + h / 2, BLACK, 'stroke-dasharray="2 2"')
+    middle = shapes.line(x, y + h / 2, x + w, y + h / 2, BLACK, 'stroke-dasharray="2 2"')
     return f"<g>{inner}{middle}</g>"
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, stroke: str, extra: str = "") -> str:
-    ends = f'x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"'
-    return f'<line {ends} stroke="{stroke}"{" " if extra else ""}{extra}/>'
-
-
-def _text(x: float, y: float, text: str, extra: str = "") -> str:
-    place = f'x="{_n(x)}" y="{_n(y)}"'
-    return f"<text {place}{' ' if extra else ''}{extra}>{escape(text)}</text>"
-
-
-def _n(value: float) -> str:
-    """A coordinate, to a hundredth."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")

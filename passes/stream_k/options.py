@@ -33,6 +33,7 @@ class Decomposition(Enum):
     STREAM_K = "stream-k"
     SPLIT_K = "split-k"
     HYBRID = "hybrid"
+    K_ALIGNED = "k-aligned"
     DATA_PARALLEL = "data-parallel"
 
 
@@ -41,6 +42,18 @@ class Part(Enum):
 
     STREAM_K = "stream-k"
     DATA_PARALLEL = "data-parallel"
+
+
+class SlotLayout(Enum):
+    """How a partial tile lies in its slot; the value is the text form.
+
+    FRAGMENTS: as a thread has it in an MMA accumulator (`loopir.fragment_order`), 16 bytes a store,
+    wherever its shape lets it. AUTO: that, of accumulators that a `dot` makes.
+    """
+
+    ROW = "row"
+    FRAGMENTS = "fragments"
+    AUTO = "auto"
 
 
 class Options(Protocol):
@@ -59,6 +72,8 @@ class Options(Protocol):
     @property
     def min_panels(self) -> int: ...
     @property
+    def cost(self) -> int: ...
+    @property
     def direction(self) -> Direction: ...
     @property
     def slot_order(self) -> SlotOrder: ...
@@ -66,6 +81,10 @@ class Options(Protocol):
     def tail(self) -> HybridKind: ...
     @property
     def first(self) -> Part: ...
+    @property
+    def pieces(self) -> int | None: ...
+    @property
+    def slot_layout(self) -> SlotLayout: ...
     @property
     def permuted(self) -> bool: ...
     @property
@@ -106,27 +125,40 @@ def conflicts(options: Options) -> Iterator[str]:
     """What the options say that no schedule can do, as texts that start with the option's name."""
     kind = options.decomposition
     ranges = is_stream_k(options) or kind is Decomposition.HYBRID
+    in_waves = kind in (Decomposition.HYBRID, Decomposition.K_ALIGNED)
     if kind is Decomposition.SPLIT_K and options.splits is None:
         yield "splits: decomposition=split-k needs it"
-    if kind in (Decomposition.HYBRID, Decomposition.DATA_PARALLEL) and options.splits is not None:
+    if (in_waves or kind is Decomposition.DATA_PARALLEL) and options.splits is not None:
         yield f"splits: not with decomposition={kind.value}"
-    if kind is Decomposition.HYBRID and options.units is None:
-        yield "units: decomposition=hybrid needs it"
+    if in_waves and options.units is None:
+        yield f"units: decomposition={kind.value} needs it"
     if kind is Decomposition.SPLIT_K and options.units is not None:
         yield "units: not with decomposition=split-k, which has tiles * splits"
     if options.permuted and is_stream_k(options) and options.units is None:
         yield "permuted: the launch must not pick the units; say units or splits"
     if not ranges:
         yield from _said(options, _OF_RANGES, "only of stream-k and hybrid, without splits")
+    if not (ranges or in_waves):
+        yield from _said(options, _OF_PARTS, "only of stream-k, hybrid and k-aligned")
     if options.splits is None:
         yield from _said(options, _OF_SLICES, "only with splits")
     if kind is not Decomposition.HYBRID:
         yield from _said(options, _OF_HYBRIDS, "only of hybrid")
+    if kind is not Decomposition.K_ALIGNED:
+        yield from _said(options, _OF_K_ALIGNED, "only of k-aligned")
+    if options.merge is not Merge.FIXUP:
+        yield from _said(options, _OF_FIXUP, "only of merge=fixup")
+    if options.merge is Merge.ATOMIC:
+        yield from _said(options, _OF_SLOTS, "not with merge=atomic, which has no slots")
 
 
-_OF_RANGES = {"bounds": Bounds.FLOOR, "min_panels": 1, "direction": Direction.FORWARD}
+_OF_RANGES = {"bounds": Bounds.FLOOR, "direction": Direction.FORWARD}
+_OF_PARTS = {"min_panels": 1}
 _OF_SLICES = {"slot_order": SlotOrder.SPLIT_FASTEST}
 _OF_HYBRIDS = {"tail": HybridKind.TWO_TILE, "first": Part.STREAM_K}
+_OF_K_ALIGNED = {"cost": 0}
+_OF_FIXUP = {"pieces": None}
+_OF_SLOTS = {"slot_layout": SlotLayout.ROW}
 
 
 def _said(options: Options, defaults: Mapping[str, object], where: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from passes.decomposition import (
     ClosedForm,
     DataParallel,
     Hybrid,
+    KAligned,
     Schedule,
     SplitK,
     SplitKForm,
@@ -34,6 +35,8 @@ def schedule_of(options: Options, tiles: int | None, panels: int | None) -> Sche
         return DataParallel(tiles, panels, units)  # pyright: ignore[reportArgumentType]
     if units is None:
         return None
+    if options.decomposition is Decomposition.K_ALIGNED:
+        return KAligned(tiles, panels, units, options.cost, options.min_panels)
     walk = (options.bounds, options.min_panels, options.direction)
     if is_stream_k(options):
         return StreamK(tiles, panels, units, *walk)
@@ -45,12 +48,19 @@ def schedule_of(options: Options, tiles: int | None, panels: int | None) -> Sche
 class Space:
     """The (tile x panel) space in the names of the kernel. `forms`: the parts that a unit walks,
     one after the other; `bindings`: what the `where` clause gets; `units`: blocks of the launch;
-    `limit`: what the launcher picks `units` below, where it does."""
+    `limit`: what the launcher picks `units` below, where it does; `in_one_loop`: one loop goes
+    through all parts, so that the kernel has their panels once."""
 
     forms: tuple[ClosedForm, ...]
     bindings: tuple[Binding, ...]
     units: Expr
     limit: Expr | None = None
+    in_one_loop: bool = False
+
+    @property
+    def walks(self) -> tuple[tuple[ClosedForm, ...], ...]:
+        """The parts of each loop."""
+        return (self.forms,) if self.in_one_loop else tuple((form,) for form in self.forms)
 
 
 def symbolic_space(
@@ -64,6 +74,8 @@ def symbolic_space(
         return _data_parallel(options, schedule, names, bound, panels)
     if isinstance(schedule, Hybrid):
         return _hybrid(schedule, names, bound, panels)
+    if isinstance(schedule, KAligned):
+        return _k_aligned(schedule, names, bound, panels)
     return _stream_k(options, schedule, names, bound, panels)
 
 
@@ -142,3 +154,26 @@ def _hybrid(schedule: Hybrid, names: Names, tiles: Binding, panels: Expr) -> Spa
         start = other if form.first_tile else to_expr(0)
         forms.append(replace(form, tiles=own, panels=panels, units=units, first_tile=start))  # pyright: ignore[reportCallIssue, reportArgumentType]
     return Space(tuple(forms), bindings, sym(names.units))
+
+
+def _k_aligned(schedule: KAligned, names: Names, tiles: Binding, panels: Expr) -> Space:
+    """Full waves and a tail over names of their own; or whole tiles only."""
+    tail, units = schedule.tail, sym(names.units)
+    launch = Binding(names.units, to_expr(schedule.units))
+    if tail is None:
+        return Space((WholeTilesForm(sym(names.tiles), panels, units),), (tiles, launch), units)
+    sizes = {"tiles": names.part_tiles, "layers": names.layers, "share": names.share}
+    if tail.units != schedule.units:
+        sizes["units"] = names.part_units
+    if tail.chunks > 1:
+        sizes |= {"chunks": names.chunks, "grain": names.grain}
+    bindings = tuple(Binding(name, to_expr(getattr(tail, f))) for f, name in sizes.items())
+    named = {"units": units} | {field: sym(name) for field, name in sizes.items()}
+    if not tail.first_tile:
+        form = replace(tail, panels=panels, **named)
+        return Space((form,), (tiles, *bindings, launch), units)
+    waves = Binding(names.waves, floordiv(sym(names.tiles), units))
+    whole = sym(names.waves) * units
+    form = replace(tail, panels=panels, first_tile=whole, **named)
+    forms = WholeTilesForm(whole, panels, units), form
+    return Space(forms, (tiles, *bindings, launch, waves), units, in_one_loop=True)

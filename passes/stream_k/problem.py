@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from math import prod
 
 from loopir.nodes import Alloc
-from loopir.symbols import Expr
+from loopir.symbols import Expr, sym
 from passes.stream_k.dataflow import panel_count, writebacks
 from passes.stream_k.nest import Nest
+from passes.stream_k.side_by_side import joined
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def problem_of(nest: Nest) -> Problem | None:
     if extents is None or panels is None or None in shapes:
         return None
     *batch, rows, columns = extents if len(extents) > 1 else (*extents, 1)
-    (height, width, _), *_ = known = [shape for shape in shapes if shape is not None]
+    (*tile, _), *_ = known = [shape for shape in shapes if shape is not None]
+    height, width = _stored_tile(nest) or tile
     m, n = _output(nest, (rows, columns), (height, width)) or (rows * height, columns * width)
     part_bytes = tuple(h * w * element for h, w, element in known)
     return Problem(m, n, prod(batch), panels, (height, width), part_bytes)
@@ -64,6 +66,20 @@ def _shape(nest: Nest, accumulator: str) -> tuple[int, int, int] | None:
             *rows, columns = shape if len(shape) > 1 else (*shape, 1)
             return prod(waves) * prod(rows), columns, stmt.dtype.bytes
     return None
+
+
+def _stored_tile(nest: Nest) -> tuple[int, ...] | None:
+    """Rows and columns of the first output that a block stores, all pieces of its tile together.
+    None if an index is more than an axis, or the waves store a part each."""
+    targets = [back.store.target for back in writebacks(nest)]
+    stored = joined((t for t in targets if t.buffer == targets[0].buffer), nest.constant)
+    if nest.loops_around(nest.reduce_path) or len(stored) != 1 or len(stored[0].index) < 2:
+        return None
+    sizes: dict[Expr, Expr] = {sym(axis.name): axis.size for axis in stored[0].axes}
+    last = stored[0].index[-2:]
+    if not sizes.keys() >= set(last):
+        return None
+    return _constants(nest, tuple(sizes[index] for index in last))
 
 
 def _output(nest: Nest, tiles: tuple[int, int], tile: tuple[int, int]) -> tuple[int, int] | None:

@@ -4,11 +4,26 @@ from loopir.nodes import Program
 from loopir.scope import constants
 from loopir.workspaces import parts_of
 from passes.base import Rows
-from passes.decomposition import Fold, Schedule, ScheduleSummary, Timeline, simulate, summary
+from passes.decomposition import (
+    Fold,
+    KAligned,
+    Schedule,
+    ScheduleSummary,
+    Timeline,
+    simulate,
+    summary,
+)
 from passes.decomposition.cost import UNIT_COST_MODEL, CostModel
 from passes.stream_k.dataflow import panel_count
+from passes.stream_k.merges import pieces_of, split_count, why_rows
 from passes.stream_k.nest import tile_count
-from passes.stream_k.options import Merge, adds_atomically, merge_of, splits_tiles
+from passes.stream_k.options import (
+    Merge,
+    SlotLayout,
+    adds_atomically,
+    merge_of,
+    splits_tiles,
+)
 from passes.stream_k.rewrite import Plan, persistent
 
 #: who adds up the parts of a tile; the last unit takes what atomics have added for one load
@@ -25,7 +40,7 @@ def plan_rows(plan: Plan, asked: int | None) -> Rows:
     asked for."""
     if plan.schedule is None:
         return *_open_rows(plan), *_merge_rows(plan)
-    figures = schedule_rows(summary(plan.schedule))
+    figures = *schedule_rows(summary(plan.schedule)), *_tail_rows(plan.schedule)
     if asked not in (None, plan.schedule.units):
         is_hint = plan.options.units is None
         why = "a hint, for MMA fragments" if is_hint else "more than leave none empty"
@@ -44,6 +59,19 @@ def schedule_rows(s: ScheduleSummary) -> Rows:
         ("split tiles", f"{s.split_tiles} of {s.tiles}"),
         ("contributors", f"at most {s.contributors_max} ({_histogram(s.contributors)})"),
     )
+
+
+def _tail_rows(schedule: Schedule) -> Rows:
+    """How the tail of a k-aligned schedule is cut."""
+    if not isinstance(schedule, KAligned) or schedule.tail is None or schedule.shares is None:
+        return ()
+    tail, cut = schedule.tail, schedule.shares
+    helpers = "a helper" if cut.layers == 2 else f"each of {cut.layers - 1} helpers"
+    helped = f", {cut.share} by {helpers}" if cut.layers > 1 else ""
+    end = schedule.panels - cut.owned - (cut.layers - 1) * cut.share
+    by_all = f"the last {end} of all of them by {counted(cut.enders, 'unit')}"
+    tiles = counted(tail.tiles, "tile")
+    return (("tail", f"{tiles}: {counted(cut.owned, 'panel')} by an owner{helped}; {by_all}"),)
 
 
 def plan_timeline(plan: Plan, sms: int, cost: CostModel = UNIT_COST_MODEL) -> Timeline | None:
@@ -102,6 +130,8 @@ def _merge_rows(plan: Plan) -> Rows:
     zeroed = {Merge.ATOMIC: outputs, Merge.ATOMIC_WORKSPACE: "the slots"}.get(merge)
     return (
         ("merge", f"{merge.value}: {_MEANING[merge]}"),
+        *([("fold", _fold_text(plan))] if merge is Merge.FIXUP else []),
+        *([("slots", _order_text(plan))] if plan.options.slot_layout is not SlotLayout.ROW else []),
         *([("zeroing", f"{zeroed}, by the launcher, before each launch")] if zeroed else []),
         ("workspace", _workspace_text(plan)),
         ("determinism", _bits(plan, parts_at_most)),
@@ -115,6 +145,22 @@ _MEANING = {
     Merge.WORKSPACE: "partial tiles go to slots, the last unit folds them in k order",
     Merge.FIXUP: "partial tiles go to slots, a second kernel folds them in k order",
 }
+
+
+def _fold_text(plan: Plan) -> str:
+    """What a block of the second kernel has of a tile."""
+    pieces = pieces_of(plan.nest, plan.options, split_count(plan.schedule))
+    if not pieces.cuts:
+        return f"a block a tile: {pieces.why}"
+    sides = " and ".join(f"{cut.size} along axis {cut.axis}" for cut in pieces.cuts)
+    return f"{pieces.count} blocks a tile, each a piece of {sides}"
+
+
+def _order_text(plan: Plan) -> str:
+    """How the accumulators lie in their slots."""
+    why = why_rows(plan.nest, plan.options.slot_layout)
+    texts = (f"{tile} {f'row by row: {w}' if w else 'as fragments'}" for tile, w in why.items())
+    return ", ".join(texts)
 
 
 def _bits(plan: Plan, parts_at_most: int | None) -> str:

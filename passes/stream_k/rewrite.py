@@ -81,8 +81,8 @@ def _meeting(plan: Plan, space: Space, names: Names, taken: frozenset[str]) -> M
     forms = [form for form in space.forms if not isinstance(form, WholeTilesForm)]
     if not forms or plan.splits_no_tile:
         return Alone(plan.nest)
-    is_split_known, backs = plan.schedule is not None, plan.writebacks
-    return meeting(plan.options, plan.nest, backs, names, forms[0], taken, is_split_known)
+    form, backs = forms[0], plan.writebacks
+    return meeting(plan.options, plan.nest, backs, names, form, taken, plan.schedule)
 
 
 def _permuted(kernel: Kernel, space: Space, names: Names, body: Body) -> tuple[Kernel, Body]:
@@ -103,11 +103,11 @@ def _parts(
     """The walk of each part, one after the other; later ones get names of their own."""
     used = {*taken, *vars(names).values(), *(b.name for b in space.bindings)}
     done: Body = ()
-    for form in space.forms:
+    for forms in space.walks:
         run = partial(_segment, plan, met, taken, frozenset(used))
-        part = walk(form, names, known, run)
+        part = walk(forms, names, known, run)
         part = renamed(part, used) if done else part
-        done = (*done, *_guarded(part, form, space, names, known))
+        done = (*done, *_guarded(part, forms[0], space, names, known))
         used = used.union(*(names_made(s) for _, s in statements(part)))
     return done
 

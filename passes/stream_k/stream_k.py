@@ -30,8 +30,9 @@ After `stream-k{units=132}`:
     }
 
 Other decompositions are other walks of the same space: `decomposition=split-k splits=4` gives every
-tile to four units, without a loop; `hybrid` walks whole tiles in a loop of their own; with
-`data-parallel` no tile is split, and nothing is merged. Other merges are other ends of a part of a
+tile to four units, without a loop; `hybrid` walks whole tiles in a loop of their own; `k-aligned`
+counts a unit's tiles, whole ones first, in one loop; with `data-parallel` no tile is split, and
+nothing is merged. Other merges are other ends of a part of a
 tile: `atomic` adds it into the zeroed output, `atomic-workspace` into a zeroed slot, `fixup` leaves
 the fold to a second kernel.
 
@@ -56,7 +57,7 @@ from passes.stream_k.criteria import CRITERIA, is_asked
 from passes.stream_k.dataflow import panel_count, writebacks
 from passes.stream_k.fragments import splits_of_fragments
 from passes.stream_k.nest import Nest, find_nest, tile_count
-from passes.stream_k.options import Decomposition, Merge, Part, conflicts
+from passes.stream_k.options import Decomposition, Merge, Part, SlotLayout, conflicts
 from passes.stream_k.planning import schedule_of
 from passes.stream_k.report import plan_rows
 from passes.stream_k.rewrite import Plan, persistent
@@ -74,8 +75,8 @@ class StreamKPass(Pass):
     merge: Merge = option(Merge.AUTO, "how the parts of a split tile meet; auto is workspace")
     decomposition: Decomposition = option(
         Decomposition.AUTO,
-        "the schedule: ranges, slices of tiles, or whole tiles; auto: ranges, but slices for MMA "
-        "fragments with merge=auto",
+        "the schedule: ranges, slices of tiles, whole tiles, or these and a tail; auto: ranges, "
+        "but slices for MMA fragments with merge=auto",
     )
     units: int | None = option(
         None,
@@ -86,13 +87,30 @@ class StreamKPass(Pass):
         None, "slices of every tile; without decomposition=split-k they must be equal"
     )
     bounds: Bounds = option(Bounds.FLOOR, "how the iterations are cut into units")
-    min_panels: int = option(1, "least panels of a unit; fewer units where there are not enough")
+    min_panels: int = option(
+        1,
+        "least panels of a unit, of k-aligned of a part of a tile; fewer units where there are not "
+        "enough",
+    )
+    cost: int = option(
+        0, "k-aligned: panels that storing a part costs; who starts a tile computes so many more"
+    )
     direction: Direction = option(Direction.FORWARD, "which end of its range a unit begins at")
     slot_order: SlotOrder = option(
         SlotOrder.SPLIT_FASTEST, "split-k: whether neighbours share a tile or a part of K"
     )
     tail: HybridKind = option(HybridKind.TWO_TILE, "hybrid: which tiles stream-k covers")
     first: Part = option(Part.STREAM_K, "hybrid: the part that a unit computes first")
+    pieces: int | None = option(
+        None,
+        "fixup: pieces of a tile, each folded by a block of its own. If not said: "
+        "as many as fill the device, where what follows the reduction can be cut",
+    )
+    slot_layout: SlotLayout = option(
+        SlotLayout.ROW,
+        "whether the parts of a tile are kept row by row, or as fragments of an MMA; auto: as "
+        "fragments where a dot makes them",
+    )
     permuted: bool = option(False, "a block takes the unit that a parameter `order` names")
     launch_constants: bool = option(False, "accept sizes that are known at launch only")
     deterministic: bool = option(False, "refuse a merge whose bits depend on the order of arrival")
@@ -100,10 +118,12 @@ class StreamKPass(Pass):
 
     def __post_init__(self):
         super().__post_init__()
-        for field in ("units", "splits", "min_panels"):
+        for field in ("units", "splits", "min_panels", "pieces"):
             value = getattr(self, field)
             if value is not None and value < 1:
                 raise ValueError(f"{field}: an int >= 1, not {value!r}")
+        if self.cost < 0:
+            raise ValueError(f"cost: an int >= 0, not {self.cost!r}")
         if self.target not in ATOMIC_ADD:
             raise ValueError(f"target: {self.target!r} is none of {', '.join(ATOMIC_ADD)}")
         for conflict in conflicts(self):

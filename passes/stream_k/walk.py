@@ -1,4 +1,5 @@
-"""How a unit walks its part of the (tile x panel) space: one function a closed form.
+"""How a unit walks its part of the (tile x panel) space: one function a closed form, or more that
+share a loop.
 
 Each gives the statements that name a segment (`tile`, `k0`, `k1`) and run it; what a segment does
 is the caller's.
@@ -14,6 +15,7 @@ from loopir.symbols import Expr, floordiv, imax, imin, mod, sym, to_expr, try_ev
 from passes.decomposition import (
     ClosedForm,
     Direction,
+    KAlignedForm,
     SplitKForm,
     StreamKForm,
     WholeTilesForm,
@@ -45,17 +47,21 @@ class Segment:
 RunSegment: TypeAlias = Callable[[Segment], Body]
 
 
-def walk(form: ClosedForm, names: Names, constants: dict[str, int], run: RunSegment) -> Body:
-    """The statements with which unit `names.unit` computes its segments of `form`. `constants`:
-    names of the `where` clause that have a compile-time value."""
-    match form:
-        case StreamKForm():
+def walk(
+    forms: tuple[ClosedForm, ...], names: Names, constants: dict[str, int], run: RunSegment
+) -> Body:
+    """The statements with which unit `names.unit` computes its segments of `forms`, in one loop.
+    `constants`: names of the `where` clause that have a compile-time value."""
+    match forms:
+        case (StreamKForm() as form,):
             return _ranges(form, names, run)
-        case SplitKForm():
+        case (SplitKForm() as form,):
             return _slices(form, names, constants, run)
-        case WholeTilesForm():
+        case (WholeTilesForm() as form,):
             return _whole_tiles(form, names, constants, run)
-    raise TypeError(f"no walk of {type(form).__name__}")
+        case (*before, KAlignedForm() as form):
+            return _k_aligned(form, bool(before), names, run)
+    raise TypeError(f"no walk of {', '.join(type(form).__name__ for form in forms)}")
 
 
 def _ranges(form: StreamKForm, names: Names, run: RunSegment) -> Body:
@@ -131,3 +137,50 @@ def _whole_tiles(
     it = sym(names.it)
     turn = Let(names.tile, it), *run(segment), Set(names.it, it + form.units)
     return Let(names.it, start), While(Cmp("<", it, end), turn)
+
+
+def _k_aligned(form: KAlignedForm, has_waves: bool, names: Names, run: RunSegment) -> Body:
+    """Tiles `unit`, `unit + units`, ... of the full waves, whole, then what the unit has of the
+    tail, from its last tile down: `it` .. `it_end` in the row of its layer, where a tile has `span`
+    panels."""
+    layer, start, rest, span = map(sym, (names.layer, names.start, names.rest, names.span))
+    low, high = form.row(sym(names.rank), sym(names.crew), span)
+    tail_turns = sym(names.top) - floordiv(sym(names.it), span) + 1
+    if form.units != sym(names.units):  # some units have nothing of the tail
+        tail_turns *= 1 - imin(floordiv(sym(names.unit), form.units), 1)
+    turns = tail_turns + (sym(names.waves) if has_waves else 0)
+    return (
+        Let(names.layer, form.layer(sym(names.unit))),
+        Let(names.rank, sym(names.unit) - layer * form.tiles),
+        Let(names.crew, form.crew(layer)),
+        Let(names.start, form.start(layer)),
+        Let(names.rest, form.after(layer)),
+        Let(names.span, form.panels - start - rest),
+        Let(names.it, low),
+        Let(names.it_end, high),
+        Let(names.top, floordiv(sym(names.it_end) - 1, span)),
+        For(names.turn, to_expr(0), turns, to_expr(1), _turn(form, has_waves, names, run)),
+    )
+
+
+def _turn(form: KAlignedForm, has_waves: bool, names: Names, run: RunSegment) -> Body:
+    """One tile. The outermost `min` and `max` of the lets change nothing: they show a backend that
+    the tile and its panels exist, and that there is one at least."""
+    start, rest, span, turn = map(sym, (names.start, names.rest, names.span, names.turn))
+    whole, tile, k0 = form.first_tile, sym(names.tile), sym(names.k0)
+    numbers, tail = (whole + sym(names.top) - turn,), to_expr(1)
+    if has_waves:
+        # in a wave the second is beyond all waves, in the tail the first is beyond the tile
+        tail = sym(names.tail)
+        of_wave = turn * sym(names.units) + sym(names.unit)
+        numbers = of_wave, numbers[0] + sym(names.waves)
+    before = imax(sym(names.it) - (tile - whole) * span, 0)
+    behind = imax(form.panels - start - sym(names.it_end) + (tile - whole) * span, rest)
+    extent = Extent.EITHER if has_waves else Extent.PART
+    return (
+        Let(names.tile, imax(imin(*numbers, whole + form.tiles - 1), 0)),
+        *((Let(names.tail, imin(floordiv(tile, whole), 1)),) if has_waves else ()),
+        Let(names.k0, imin(tail * (start + before), form.panels - 1)),
+        Let(names.k1, k0 + imax(form.panels - k0 - tail * behind, 1)),
+        *run(_segment(form, names, extent)),
+    )

@@ -34,6 +34,10 @@ class Update:
     operand: Ewise_
 
     @property
+    def has_all_axes(self) -> bool:
+        return frozenset().union(*self.step.reads.values()) == frozenset(GroupKind)
+
+    @property
     def identity(self) -> Number:
         found = self.op.identity(self.dtype)
         assert found is not None
@@ -58,6 +62,11 @@ class Contributions:
 
     of: Mapping[Path, Contribution]
     otherwise: Mapping[Path, Literal]
+
+    @property
+    def has_cubes(self) -> bool:
+        """Whether one is computed for all (m, k, n) of a panel at once."""
+        return any(c.way is not Way.DOT and c.update.has_all_axes for c in self.of.values())
 
 
 def contributions(

@@ -19,6 +19,7 @@ from loopir.nodes import (
     Let,
     Load,
     Mask,
+    Part,
     Stmt,
     Store,
 )
@@ -82,7 +83,7 @@ def _hint_instead_of(stmt: Stmt) -> str:
 
 def _has_axes(expr: Ewise_) -> bool:
     match expr:
-        case Expand() | AxisReduce() | Mask():
+        case Expand() | AxisReduce() | Mask() | Part():
             return True
         case Cast(_, arg):
             return _has_axes(arg)

@@ -70,7 +70,13 @@ from passes.tile.names import Names, named_axes, named_tiles
 from passes.tile.nest import Nest, find_nest
 from passes.tile.rewrite import Plan, tiled
 
-_M, _N, _K = 128, 128, 64
+#: widths that are not said; the small ones where all (m, k, n) of a panel are in registers at once
+_USUAL = {GroupKind.M: 128, GroupKind.N: 128, GroupKind.K: 64}
+_SMALL = {GroupKind.M: 32, GroupKind.N: 32, GroupKind.K: 16}
+
+
+def _width(what: str, kind: GroupKind) -> str:
+    return f"{what}, {_USUAL[kind]} if not said, {_SMALL[kind]} for products without a dot"
 
 
 @dataclass(frozen=True)
@@ -82,9 +88,9 @@ class TilePass(Pass):
 
     name: ClassVar[str] = "tile"
 
-    m: int | None = option(None, f"rows of an output tile, {_M} if not said")
-    n: int | None = option(None, f"columns of an output tile, {_N} if not said")
-    k: int | None = option(None, f"summed indices of a panel, {_K} if not said")
+    m: int | None = option(None, _width("rows of an output tile", GroupKind.M))
+    n: int | None = option(None, _width("columns of an output tile", GroupKind.N))
+    k: int | None = option(None, _width("summed indices of a panel", GroupKind.K))
     precision: Precision = option(Precision.IEEE, "how a dot of f32 operands multiplies")
 
     def __post_init__(self):
@@ -121,15 +127,18 @@ class TilePass(Pass):
             *((c.update.acc, c.way.value) for c in plan.contributions.of.values()),
         )
 
-    def _widths(self) -> Mapping[GroupKind, int]:
-        given = {GroupKind.M: (self.m, _M), GroupKind.N: (self.n, _N), GroupKind.K: (self.k, _K)}
-        return {kind: usual if n is None else n for kind, (n, usual) in given.items()}
+    def _widths(self, usual: Mapping[GroupKind, int]) -> Mapping[GroupKind, int]:
+        given = {GroupKind.M: self.m, GroupKind.N: self.n, GroupKind.K: self.k}
+        return {kind: usual[kind] if n is None else n for kind, n in given.items()}
 
     def _plan(
         self, nest: Nest, groups: Groups, lines: tuple[Step, ...]
     ) -> Plan | tuple[Refusal, ...]:
-        widths, names = self._widths(), Names.of(nest, groups)
+        widths, names = self._widths(_USUAL), Names.of(nest, groups)
         found = contributions(nest, lines, widths)
+        if found.has_cubes:
+            widths = self._widths(_SMALL)
+            found = contributions(nest, lines, widths)
         if reasons := tuple(precision_of_a_dot(nest, found, self.precision)):
             return reasons
         axes = named_axes(nest, groups, widths, names)

@@ -2,6 +2,7 @@
 words."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from typing import get_args
 
@@ -17,6 +18,7 @@ from backends.triton_codegen import (
     ArgKind,
     KernelArg,
     Module,
+    Settings,
     compile,
     emit,
     parse_target,
@@ -161,8 +163,26 @@ def test_strides_count_as_aligned_unless_the_rows_are_known_not_to_be():
         compile(parse(GEMM.replace("N = 80", "N = 81")), "cuda:80"),
     )
     assert "A_stride0" not in "".join(aligned.assumptions)  # K = 100
-    assert "B_stride0, C_stride0: multiples of 16 elements" in aligned.assumptions
-    assert not any("multiples of 16 elements" in text for text in odd.assumptions)
+    assert "B_stride0, C_stride0: multiples of 16 bytes" in aligned.assumptions
+    assert not any("multiples of 16 bytes" in text for text in odd.assumptions)
+
+
+@pytest.mark.parametrize(("rows", "is_whole"), [(520, True), (524, False)])
+def test_rows_that_are_whole_steps_of_16_bytes_are_loaded_so(rows: int, is_whole: bool):
+    program = gemm(256, 256, rows, tile=(64, 64, 32), b_layout="col")
+    sass = compile(program, "cuda:90", num_warps=4).sass
+    assert ("LDGSTS.E.BYPASS.128" in sass) is is_whole
+    assert ("LDG.E.U16" in sass) is not is_whole
+
+
+def test_loop_of_a_known_number_of_panels_is_not_unrolled_whole():
+    """The control tells the assembler the number."""
+    settings = Settings(num_warps=4, num_stages=8)
+    program = gemm(16, 4096, 4096, "bf16", "bf16", (16, 16, 128), b_layout="col")
+    module = emit(program, settings)
+    told = replace(module, source=module.source.replace("opaque(P)", "P"))
+    loop, unrolled = (compile(m, "cuda:90").sass for m in (module, told))
+    assert unrolled.count("HMMA") > 4 * loop.count("HMMA") > 0
 
 
 def triton_compiled(module: Module, source: str, values: dict[str, int]):
@@ -177,7 +197,7 @@ def triton_compiled(module: Module, source: str, values: dict[str, int]):
 
 
 def kind_text(arg: KernelArg, constants: dict[str, int]) -> str:
-    if arg.dtype is not None:
+    if arg.kind is ArgKind.TENSOR and arg.dtype is not None:
         return f"*{SIGNATURE_NAME[arg.dtype]}"
     return "constexpr" if arg.name in constants else "i64"
 

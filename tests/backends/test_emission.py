@@ -74,6 +74,22 @@ def test_loop_that_may_not_run_is_not_assumed_to_run():
     assert "tl.assume(0 < P)" in body(at_least_one)
 
 
+@pytest.mark.parametrize(("K", "is_hidden"), [(64, False), (256, False), (257, True)])
+def test_end_of_a_long_panel_loop_is_hidden_from_the_assembler(K: int, is_hidden: bool):
+    found = emit(gemm(64, 64, K, tile=(32, 32, 64))).source
+    assert ("kp_end = opaque(P)\n    tl.assume(0 < kp_end)\n" in found) is is_hidden
+    assert ("range(0, kp_end)" in found) is is_hidden
+    assert ("range(0, P)" in found) is not is_hidden
+
+
+def test_strides_come_in_bytes():
+    found = emit(gemm(64, 64, 64, "f16", "f32")).source
+    assert "A_stride0 = tl.cast(A_stride0, tl.int64) >> 1" in found
+    assert "C_stride0 = tl.cast(C_stride0, tl.int64) >> 2" in found
+    assert "2 * A_strides[0], 2 * B_strides[0], 4 * C_strides[0]" in found
+    assert ">>" not in emit(gemm(64, 64, 64, "i8", "i8")).source
+
+
 def test_atomic_is_relaxed_at_gpu_scope_and_masked():
     text = emit(StreamKPass(units=4, merge="atomic").apply(parse(GEMM))).source
     call = text[text.index("tl.atomic_add(") :].split(")\n", 1)[0]

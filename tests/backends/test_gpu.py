@@ -157,6 +157,7 @@ DECOMPOSITIONS = [
     *("decomposition=split-k splits=5", "decomposition=split-k splits=8 slot-order=split-slowest"),
     *("decomposition=hybrid units=32", "decomposition=hybrid units=32 tail=one-tile bounds=ceil"),
     "decomposition=hybrid units=32 first=data-parallel direction=backward bounds=big-units",
+    *("decomposition=k-aligned units=32", "decomposition=k-aligned units=132 cost=2"),
     *("decomposition=data-parallel", "decomposition=data-parallel units=32"),
     *("units=132", "units=132 min-panels=4 direction=backward", "splits=19"),
 ]

@@ -15,7 +15,7 @@ from loopir.scope import constants
 from passes.pipeline import parse_pipeline
 from tests.support.merged_products import DETERMINISTIC, EXACT, MERGES, REAL, Run, Shape, product_of
 from tests.support.numerics import check_product, guarded, normal
-from tests.support.workspaces import guarded_workspace
+from tests.support.workspaces import check_dirty_graph_is_seen, guarded_workspace
 
 pytestmark = pytest.mark.gpu
 
@@ -81,6 +81,8 @@ def test_slices_of_every_tile_are_merged(merge: str, splits: int):
         "decomposition=hybrid units=64",
         "decomposition=hybrid units=64 tail=one-tile first=data-parallel bounds=big-units",
         "decomposition=split-k splits=6 slot-order=split-slowest",
+        "decomposition=k-aligned units=64 cost=1",
+        "decomposition=k-aligned units=132",
     ],
 )
 @each_merge
@@ -142,6 +144,52 @@ def test_control_counters_that_are_not_zero_are_seen(merge: str):
 
 
 # --- the same bits
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 4, 8, 16, 128, None])
+@pytest.mark.parametrize("schedule", ["units=132", "splits=5", "decomposition=hybrid units=64"])
+@pytest.mark.parametrize("epilogue", [REAL, EXACT], ids=["real", "exact"])
+def test_a_fold_in_pieces_has_the_bits_of_one_by_the_last_arriver(
+    schedule: str, pieces: int | None, epilogue: Epilogue
+):
+    asked = "" if pieces is None else f"pieces={pieces}"
+    run = gpu_run(SHAPE, 12, epilogue)
+    whole = run.launch(kernel_of(SHAPE, f"merge=workspace {schedule}", epilogue)).clone()
+    kernel = kernel_of(SHAPE, f"merge=fixup {schedule} {asked}", epilogue)
+    for num_warps in (4, 8):
+        assert run.launch(kernel, num_warps=num_warps).equal(whole)
+    run.check()
+
+
+@each_merge
+@pytest.mark.parametrize("schedule", ["units=132", "splits=5", "decomposition=hybrid units=64"])
+@pytest.mark.parametrize(("tile", "warps"), [(TILE, 4), (TILE, 8), ((128, 256, 64), 8)], ids=str)
+def test_slots_in_fragment_order_hold_the_same_bits(
+    schedule: str, merge: str, tile: Shape, warps: int
+):
+    """Of integers where atomics add them, in any order."""
+    epilogue = EXACT if merge.startswith("atomic") else REAL
+    run, options = gpu_run(SHAPE, 13, epilogue), f"merge={merge} {schedule}"
+    rows = run.launch(kernel_of(SHAPE, options, epilogue, tile), num_warps=warps).clone()
+    ordered = kernel_of(SHAPE, f"{options} slot-layout=fragments", epilogue, tile)
+    memory = guarded_workspace(ordered, torch.cuda.current_device())
+    for _ in range(3):
+        assert run.launch(ordered, num_warps=warps, workspace=memory).equal(rows)
+        memory.check()
+        memory.poison()
+    run.check()
+
+
+@pytest.mark.parametrize("layout", ["row", "fragments"])
+@pytest.mark.parametrize("pieces", [None, 1, 4, 64])
+def test_few_tiles_of_many_parts_are_folded_in_pieces(pieces: int | None, layout: str):
+    asked = "" if pieces is None else f"pieces={pieces}"
+    shape = (128, 500, 16384)
+    kernel = kernel_of(shape, f"merge=fixup splits=32 slot-layout={layout} {asked}")
+    for seed in range(3):
+        run = gpu_run(shape, seed)
+        run.launch(kernel)
+        run.check()
 
 
 @pytest.mark.parametrize("options", ["units=132", "units=131 bounds=ceil", "splits=5"])
@@ -260,19 +308,4 @@ def test_a_graph_is_replayed_with_new_inputs_and_other_launches_in_between(merge
 
 
 def test_control_a_graph_whose_counters_are_dirty_is_seen():
-    """The graph zeroes its counters: those of a workspace that the caller owns it does not."""
-    kernel, run = kernel_of(SHAPE, f"units={UNITS}", EXACT), gpu_run(SHAPE, 11, EXACT)
-    memory = guarded_workspace(kernel, torch.cuda.current_device())
-    run.launch(kernel, workspace=memory)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kernel(*run.tensors, workspace=memory)
-    run.poison()
-    graph.replay()
-    run.check()
-    memory.poison()
-    memory.dirty()
-    run.poison()
-    graph.replay()
-    with pytest.raises(AssertionError, match="elements are wrong"):
-        run.check()
+    check_dirty_graph_is_seen(kernel_of(SHAPE, f"units={UNITS}", EXACT), gpu_run(SHAPE, 11, EXACT))

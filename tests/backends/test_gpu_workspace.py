@@ -13,7 +13,7 @@ from loopir.scope import resized
 from tests.support.numerics import Guarded, guarded, integers, normal
 from tests.support.reference import outputs_of_both
 from tests.support.workspace_texts import PERMUTED, PICKED, SIZES, SPLIT_K, STREAM_K, TEXTS
-from tests.support.workspaces import guarded_workspace
+from tests.support.workspaces import check_dirty_graph_is_seen, guarded_workspace
 
 pytestmark = pytest.mark.gpu
 
@@ -208,22 +208,7 @@ _OTHER_SHAPES = ((100, 3000, 700), (2000, 2100, 300), (1, 1, 1), (128, 512, 8192
 
 
 def test_control_a_graph_whose_counters_are_dirty_is_seen():
-    """The graph zeroes its counters: those of a workspace that the caller owns it does not."""
-    kernel, run = jit(STREAM_K), Run("stream-k", 11)
-    memory = guarded_workspace(kernel, torch.cuda.current_device())
-    kernel(*run.tensors, workspace=memory)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kernel(*run.tensors, workspace=memory)
-    run.poison()
-    graph.replay()
-    run.check()
-    memory.poison()
-    memory.dirty()
-    run.poison()
-    graph.replay()
-    with pytest.raises(AssertionError, match="elements are wrong"):
-        run.check()
+    check_dirty_graph_is_seen(jit(STREAM_K), Run("stream-k", 11))
 
 
 def test_sizes_that_grow_and_shrink_share_one_workspace():

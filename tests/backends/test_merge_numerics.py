@@ -18,8 +18,6 @@ from tests.support.merged_products import EXACT, MERGES, REAL, Run, product_of
 from tests.support.texts import edited
 from tests.support.workspaces import guarded_workspace
 
-pytestmark = pytest.mark.sampled
-
 each_merge = pytest.mark.parametrize("merge", MERGES)
 each_epilogue = pytest.mark.parametrize("epilogue", [REAL, EXACT], ids=["real", "exact"])
 
@@ -35,6 +33,7 @@ def compiled(program: Program) -> CompiledKernel:
     return kernel
 
 
+@pytest.mark.sampled
 @each_merge
 @pytest.mark.parametrize("splits", range(1, PANELS + 1))
 def test_a_tile_of_any_number_of_slices_is_within_the_bound(splits: int, merge: str):
@@ -44,6 +43,7 @@ def test_a_tile_of_any_number_of_slices_is_within_the_bound(splits: int, merge: 
     run.check()
 
 
+@pytest.mark.sampled
 @each_merge
 @pytest.mark.parametrize("units", [*range(1, PANELS + 1), 2 * PANELS])
 def test_integers_with_any_number_of_units_are_right_to_the_bit(units: int, merge: str):
@@ -67,6 +67,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.sampled
 @each_epilogue
 @pytest.mark.parametrize(
     "options",
@@ -127,6 +128,7 @@ def test_an_output_is_read_where_beta_is_not_zero_and_nowhere_else(merge: str):
     assert run.launch(compiled(added), **memory(compiled(added))).isnan().all()
 
 
+@pytest.mark.sampled
 @each_epilogue
 @each_merge
 @pytest.mark.parametrize("schedule", ["units=5", "decomposition=split-k splits=5"])
@@ -171,9 +173,9 @@ def in_f32(parts: tuple[float, ...]) -> float:
 
 WALK, SUMMED, SECOND = "units=5", "merge=atomic-workspace units=5", "merge=fixup units=5"
 MUTANTS = {
-    "a part twice": (WALK, "range(0, parts)", "range(-1, parts)"),
-    "a part left out": (WALK, "range(0, parts)", "range(1, parts)"),
-    "a part too many": (WALK, "range(0, parts)", "range(0, parts + 1)"),
+    "a part twice": (WALK, "range(0, parts", "range(-1, parts"),
+    "a part left out": (WALK, "range(0, parts", "range(1, parts"),
+    "a part too many": (WALK, "range(0, parts", "range(0, parts + 1"),
     "slots of another tile": (WALK, "(2 * first + s) * (BM", "(first + s) * (BM"),
     "two units in one slot": (WALK, "(first + unit) * (BM", "first * (BM"),
     "every part folds": (WALK, '"gpu") == parts - 1', '"gpu") >= 0'),

@@ -1,6 +1,7 @@
 """A GEMM with bias, relu and a cast under every merge, as a binary for sm_90 that is compiled
 without a GPU: registers, spills, tensor cores."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,44 @@ def _products(tile: tuple[int, int, int], warps: int) -> int:
     """Of 64 rows and 16 of K, for each group of four warps, in one panel: one loop has them all."""
     m, _, k = tile
     return m // 64 * (k // 16) // (warps // 4)
+
+
+#: tiles whose warps lie along the rows, and 16-byte stores of a thread for one
+FRAGMENTS = {
+    ((128, 128), 4): 32,
+    ((128, 128), 8): 16,
+    ((128, 256), 8): 32,
+    ((64, 128), 4): 16,
+    ((64, 256), 4): 32,
+}
+
+
+@pytest.mark.parametrize("layout", ["fragments", "row"])
+@pytest.mark.parametrize(("tile", "warps"), FRAGMENTS, ids=str)
+def test_fragments_go_to_their_slots_by_16_bytes_and_not_through_shared_memory(
+    tile: tuple[int, int], warps: int, layout: str
+):
+    """Control: row by row they go through it."""
+    program = resized(parse(GEMM.read_text()), dict(zip(("BM", "BN"), tile, strict=True)))
+    options = f"stream-k{{merge=fixup splits=4 slot-layout={layout}}}"
+    first = compile(parse_pipeline(options).run(program), "cuda:90", num_warps=warps)
+    assert isinstance(first, AotKernel)
+    stores = re.findall(r"\bSTG\S*", first.sass)
+    assert stores == ["STG.E.128"] * FRAGMENTS[tile, warps]
+    assert bool(re.search(r"\bSTS|\bLDS\S* R\d", first.sass)) is (layout == "row")
+    assert first.spill_bytes == 0
+
+
+@pytest.mark.parametrize("options", [WALK, SLICES, FIXUP, SUMMED])
+@pytest.mark.parametrize(("tile", "warps"), [((128, 128, 64), 4), ((128, 256, 64), 8)], ids=str)
+def test_fragments_take_no_more_registers_than_rows(
+    tile: tuple[int, int, int], warps: int, options: str
+):
+    program = resized(parse(GEMM.read_text()), dict(zip(("BM", "BN", "BK"), tile, strict=True)))
+    pipeline = parse_pipeline(f"tile-order{{group=8}},stream-k{{{options} slot-layout=fragments}}")
+    first = compile(pipeline.run(program), "cuda:90", num_warps=warps)
+    assert isinstance(first, AotKernel)
+    assert first.registers <= REGISTERS[tile, warps][options]
+    for kernel in first.kernels:
+        assert kernel.spill_bytes == 0
+        assert kernel.warnings == ()

@@ -76,6 +76,8 @@ DECOMPOSITIONS = [
     "hybrid units=3 tail=one-tile",
     "hybrid units=3 bounds=ceil direction=backward first=data-parallel",
     "hybrid units=5 tail=one-tile first=data-parallel",
+    "k-aligned units=7",
+    "k-aligned units=13 cost=2",
     "data-parallel",
     "data-parallel units=3",
     "stream-k units=3 min-panels=2 direction=backward",
@@ -100,6 +102,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_integers_are_bit_for_bit_the_data_parallel_result(case: Case):
     a, b = case.operands(integers)

@@ -65,11 +65,21 @@ def test_an_arrival_is_a_fence_before_and_an_invalidated_cache_behind(name: str)
     assert any(op.startswith("BAR") for op in after[: after.index("STG.E") + 2])
 
 
-@pytest.mark.parametrize("name", [*ARRIVING, "fixup"])
+@pytest.mark.parametrize("name", ARRIVING)
 def test_partial_tiles_are_loaded_from_the_shared_cache(name: str):
-    *_, last = compiled(name).kernels
-    assert "ld.global.cg" in last.assembly
-    assert any(op.startswith("LDG") and "STRONG.GPU" in op for op in memory_operations(last.sass))
+    (kernel,) = compiled(name).kernels
+    assert "ld.global.cg" in kernel.assembly
+    found = memory_operations(kernel.sass)
+    assert any(op.startswith("LDG") and "STRONG.GPU" in op for op in found)
+
+
+def test_a_second_kernel_copies_partial_tiles_ahead_of_their_sums():
+    """Control: a block that has to acquire them first loads each as it is needed."""
+    *_, last = compiled("fixup").kernels
+    assert re.search(r"cp\.async\.cg\.shared", last.assembly)
+    assert "cp.async.ca" not in last.assembly
+    for name, is_ahead in (("fixup", True), ("split-k", False)):
+        assert ("in tl.range(" in emit(parse(TEXTS[name])).source) is is_ahead
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -37,8 +37,6 @@ from tests.support.workspace_texts import (
 )
 from tests.support.workspaces import guarded_workspace
 
-pytestmark = pytest.mark.sampled
-
 GROWING = ({"M": 1, "N": 1, "K": 1}, {"M": 20, "N": 30, "K": 40}, {"M": 200, "N": 300, "K": 20})
 
 
@@ -83,12 +81,14 @@ def check(
 # --- the same bits
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TEXTS)
 def test_launches_one_after_the_other_give_the_bits_of_the_reference(name: str):
     for seed in range(3):
         check(compiled(TEXTS[name]), seed)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_a_workspace_held_is_never_read_and_nothing_around_it_written(name: str):
     kernel = compiled(TEXTS[name])
@@ -127,6 +127,7 @@ def test_units_of_the_caller_give_the_same_bits(units: int):
     check(compiled(PICKED), units, units=units)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("units", range(1, 13))
 def test_every_unit_count_of_an_unaligned_walk_gives_the_same_bits(units: int):
     check(compiled(STREAM_K.replace("UNITS = 5", f"UNITS = {units}")), units)
@@ -491,6 +492,7 @@ def test_counters_have_whole_parts(counter_bytes: object):
 # --- its size
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sizes", GROWING)
 @pytest.mark.parametrize("units", [None, 3, 1000])
 def test_bytes_are_known_before_a_launch_and_are_what_it_keeps(sizes, units: int | None):
@@ -567,6 +569,7 @@ DIVIDES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", DIVIDES)
 @pytest.mark.parametrize("m", [0, 1, 40])
 def test_module_and_file_agree_where_sizes_divide_by_a_pick(case: str, m: int):
@@ -765,8 +768,8 @@ MUTANTS = {
     "no reset": (STREAM_K, "tl.store(arrivals + tile, 0)", "pass"),
     "another slot": (STREAM_K, SLOT, "(first + unit + 2) * (BM * BN)"),
     "one slot for all": (STREAM_K, SLOT, "(2 * first + 1) * (BM * BN)"),
-    "a slot left out": (STREAM_K, "range(0, parts)", "range(1, parts)"),
-    "a slot too many": (STREAM_K, "range(0, parts)", "range(0, parts + 1)"),
+    "a slot left out": (STREAM_K, "range(0, parts", "range(1, parts"),
+    "a slot too many": (STREAM_K, "range(0, parts", "range(0, parts + 1"),
     "last too early": (IN_PLACE, "== parts - 1", "== parts - 2"),
     "last too late": (STREAM_K, "== parts - 1", "== parts"),
     "every block is last": (IN_PLACE, "== parts - 1", ">= 0"),

@@ -7,8 +7,6 @@ from loopir.build import contraction_nest
 from loopir.walk import parallel_band
 from tests.support import oracles
 
-pytestmark = pytest.mark.sampled
-
 SPECS = [
     "ij,jk->ik",
     "ij,jk->ki",

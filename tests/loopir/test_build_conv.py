@@ -13,8 +13,6 @@ from loopir.printer import to_text
 from loopir.walk import is_parallel_loop, walk
 from tests.support import oracles
 
-pytestmark = pytest.mark.sampled
-
 Each = int | tuple[int, ...]
 
 

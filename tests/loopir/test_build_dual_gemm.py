@@ -10,8 +10,6 @@ from loopir.effects import access_of
 from loopir.walk import walk
 from tests.support import oracles
 
-pytestmark = pytest.mark.sampled
-
 
 def _gated(x: oracles.Arrays, activation: str | None) -> np.ndarray:
     gate = x["A"] @ x["B1"]

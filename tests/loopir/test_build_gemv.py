@@ -8,8 +8,6 @@ from loopir.build import Epilogue, Layout, gemv_nest
 from loopir.printer import to_text
 from tests.support import oracles
 
-pytestmark = pytest.mark.sampled
-
 
 def _product(x: oracles.Arrays, transposed: bool):
     return (x["A"].T if transposed else x["A"]) @ x["X"]

@@ -13,8 +13,6 @@ from loopir.types import DType
 from loopir.walk import parallel_band
 from tests.support import oracles
 
-pytestmark = pytest.mark.sampled
-
 DTYPES = ["f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64", "i8"]
 
 

@@ -22,8 +22,6 @@ from loopir.verifier import verify
 from loopir.walk import is_parallel_loop
 from tests.support.texts import edited
 
-pytestmark = pytest.mark.sampled
-
 IN_PLACE = Epilogue(beta=2, bias="f32", residual="f32")
 
 NESTS = {

@@ -11,8 +11,6 @@ from loopir.printer import to_text
 from loopir.types import ReduceOp
 from tests.support import oracles
 
-pytestmark = pytest.mark.sampled
-
 FLOATS = ["f8e4m3", "f16", "bf16", "f32", "f64"]
 INTEGERS = ["i8", "i16", "i32", "i64"]
 ARITHMETIC = [ReduceOp.ADD, ReduceOp.MUL, ReduceOp.MAX, ReduceOp.MIN]

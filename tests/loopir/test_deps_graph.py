@@ -260,6 +260,28 @@ def test_rows_with_different_constants_never_meet():
     }
 
 
+@pytest.mark.parametrize(
+    ("step", "second", "meet"),
+    [(8, 4, False), (9, 5, False), (7, 4, True), (8, 6, True), (8, 3, True)],
+)
+def test_pieces_of_a_tile_meet_no_piece_of_another(step: int, second: int, meet: bool):
+    """`meet` where the second piece reaches into the next tile, or into the first piece."""
+    found = memory(f"store C[t * {step} +: 4], x", f"store C[t * {step} + {second} +: 4], x")
+    assert bool(found) is meet
+    assert ("1-waw-2 by t" in found) is (second + 4 > step)
+
+
+@pytest.mark.parametrize(("second", "meet"), [(1, False), (2, True)])
+def test_rows_that_a_block_stores_one_by_one_are_pieces_too(second: int, meet: bool):
+    first, next_ = "store C[2 * t, 0 +: 4], x", f"store C[2 * t + {second}, 0 +: 4], x"
+    assert bool(memory(first, next_, params="inout C: f32[12, 4]")) is meet
+
+
+def test_pieces_that_start_at_a_scalar_that_changes_may_meet():
+    body = "let c = t\nwhile c < 4 {\nstore C[c * 8 +: 4], x\nset c = c + 1\n"
+    assert "2-waw-1 by t" in memory(f"{body}store C[c * 8 - 4 +: 4], x\n}}")
+
+
 def test_branches_of_one_condition_meet_across_iterations_only():
     first, second = "store C[0 +: 4], x", "store C[0 +: 4], y"
     body = f"fill y, 0\nif t == 0 {{\n{first}\n}} else {{\n{second}\n}}"

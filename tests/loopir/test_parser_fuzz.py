@@ -22,7 +22,7 @@ from tests.support.random_programs import random_program
 from tests.support.stream_k_texts import LAST_ARRIVER, STREAM_K
 from tests.support.texts import GEMM, MAX_ROWS
 
-CHUNK, CHUNKS, LONG_CHUNKS = 1000, 20, 200
+CHUNK, CHUNKS, LONG_CHUNKS = 1000, 6, 200
 LIMIT_S = 1.0  # of the thread's own time, so that a busy machine makes no failure
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -512,3 +512,17 @@ def test_what_a_condition_says_is_forgotten_when_a_variable_in_it_is_set():
         kernel = parse(SHRINKING.replace("{first}", first)).kernels[0]
         env = ranges(kernel)[("body", 0, "body", 2, "body", 1)]
         assert is_nonnegative(left, env) is holds
+
+
+@pytest.mark.parametrize(("text", "most"), [
+    ("64 * ceildiv(K, 64) - K", 63),
+    ("64 * max(1, ceildiv(K, 64)) - 64 - K", 0),
+    ("3 * min(ceildiv(K, 3), 5) - K", 2),
+])  # fmt: skip
+def test_whole_tiles_exceed_a_size_by_less_than_one(text: str, most: int):
+    env, expr = {"K": Fact(Interval(0))}, parse_expr(text)
+    assert is_at_most(expr, most, env)
+    assert not is_at_most(expr, most - 1, env)
+    assert max(evaluate(expr, {"K": k}) for k in range(200)) == most
+    assert not is_at_most(parse_expr("32 * ceildiv(K, 64) - K"), -1, env)
+    assert upper(parse_expr("-64 * ceildiv(K, 64) + K"), env) >= 0

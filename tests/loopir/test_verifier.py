@@ -194,7 +194,8 @@ kernel @min(out A: i8[acc, A], A: f64[x % (y - 7)])
         if acc or not acc {
           dot acc, acc, acc tf32x3
           ewise acc = cast(bool, sum(acc, 7) + expand(acc, 9) * inf)
-          load acc, acc[acc +: acc, acc] masked else inf
+          load acc, acc[acc +: acc, acc] masked else inf descriptor
+          store A[k, k], acc descriptor
           atomic scan A[k] over (k = k +: k < k, k = 0 +: 1), acc
           alloc acc: fragment i64[Z, 3 // Z]
         }

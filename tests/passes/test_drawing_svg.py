@@ -9,7 +9,8 @@ from passes.decomposition import EventKind, Permuted, StreamK, Timeline, simulat
 from passes.drawing import to_svg
 from passes.drawing.palette import tile_colour
 from passes.drawing.rows import rows, split_tiles
-from passes.drawing.svg import BLACK, EPILOGUE, WHITE, WHOLE_TILE
+from passes.drawing.shapes import BLACK, WHITE
+from passes.drawing.svg import EPILOGUE, WHOLE_TILE
 from tests.support.drawings import LARGE, SMALL, TIMELINES, Page, faults, read
 
 FIRST_BAR = '<rect x="72" y="60" width="'

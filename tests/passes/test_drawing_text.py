@@ -44,7 +44,9 @@ def test_five_tiles_on_four_units():
     ]
 
 
-@pytest.mark.parametrize("name", ["5 on 4", "waits", "folds", "atomic", "waves", "hybrid"])
+@pytest.mark.parametrize(
+    "name", ["5 on 4", "waits", "folds", "atomic", "waves", "hybrid", "k-aligned"]
+)
 def test_a_character_is_what_the_unit_does_in_the_middle_of_its_slice(name):
     timeline = TIMELINES[name]
     text = to_text(timeline)

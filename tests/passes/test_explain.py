@@ -95,6 +95,24 @@ def test_a_plan_tells_its_merge_workspace_and_determinism(options, merge, worksp
     assert found["merge"].startswith(merge)
 
 
+@pytest.mark.parametrize(
+    ("options", "tail"),
+    [
+        ("units=100", "44 tiles: 29 panels by an owner, 29 by a helper; the last 6 of all of them"),
+        ("units=200 cost=3", "144 tiles: 50 panels by an owner; the last 14 of all of them"),
+        ("units=132", "12 tiles: 6 panels by an owner, 6 by each of 9 helpers; the last 4 of all"),
+    ],
+)
+def test_the_tail_of_a_k_aligned_plan_is_told(options: str, tail: str):
+    p = parse_pass(f"stream-k{{decomposition=k-aligned {options}}}")
+    assert rows(explain(WAVE, p))["tail"].startswith(tail)
+
+
+def test_a_schedule_without_layers_has_no_such_row():
+    whole = parse_pass("stream-k{decomposition=k-aligned units=144}")
+    assert not any("tail" in rows(explain(WAVE, p)) for p in (whole, StreamKPass(units=100)))
+
+
 def test_units_that_would_be_empty_are_told():
     text = explain(gemm(128, 128, 256), StreamKPass(units=9))
     assert rows(text)["units asked for"] == "9: more than leave none empty"

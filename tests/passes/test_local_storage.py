@@ -29,8 +29,6 @@ from tests.support.refusals import check_accepted, check_refused
 from tests.support.texts import GEMM, MAX_ROWS, edited
 from tests.support.unplaced import with_local_tiles, with_parallel_loops
 
-pytestmark = pytest.mark.sampled
-
 Edit = tuple[str, str]
 PLACE = LocalStoragePass()
 

@@ -33,8 +33,6 @@ from tests.support.documents import fenced, page
 from tests.support.reference import outputs_of_both
 from tests.support.texts import GEMM, edited
 
-pytestmark = pytest.mark.sampled
-
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "matmul_nest.lir"
 
@@ -61,6 +59,7 @@ def test_a_nest_becomes_the_canonical_gemm(dtype: str, out: str | None, layouts:
     assert tiled(nest, tile) == gemm(*sizes, dtype, out, tile, *layouts)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("out", [None, "i8", "f32"])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_nest_of_integers_becomes_the_canonical_gemm(sizes, out: str | None):
@@ -123,6 +122,7 @@ def outputs(program: Program, seed: int = 3) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["f8e4m3", "f16", "f32", "f64", "i8"])
 @pytest.mark.parametrize("sizes", [(5, 6, 7), (17, 3, 33), (4, 5, 0), (0, 3, 2), (1, 1, 1)])
 def test_every_step_of_the_road_keeps_every_bit(dtype: str, sizes):

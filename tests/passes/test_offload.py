@@ -27,8 +27,6 @@ from tests.support.refusals import check_accepted, check_refused
 from tests.support.texts import GEMM, MAX_ROWS, edited
 from tests.support.unplaced import in_one_block, with_parallel_loops
 
-pytestmark = pytest.mark.sampled
-
 Edit = tuple[str, str]
 OFFLOAD = OffloadPass()
 

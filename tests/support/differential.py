@@ -1,6 +1,7 @@
 """A program before and after passes, on the interpreter, with the same inputs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -23,7 +24,17 @@ Arrays = dict[str, np.ndarray]
 
 
 #: how a random schedule is asked for; "launch" leaves the count of units to the launcher
-STYLES = ("units", "units", "splits", "launch", "split-k", "hybrid", "hybrid", "data-parallel")
+STYLES = (
+    "units",
+    "units",
+    "splits",
+    "launch",
+    "split-k",
+    "hybrid",
+    "hybrid",
+    "k-aligned",
+    "data-parallel",
+)
 
 
 def random_schedule(rng: Random, panels: int, style: str) -> dict[str, Any]:
@@ -50,6 +61,10 @@ def random_schedule(rng: Random, panels: int, style: str) -> dict[str, Any]:
             parts = {"tail": rng.choice(list(HybridKind)), "first": rng.choice(list(Part))}
             units = {"decomposition": Decomposition.HYBRID, "units": rng.randint(2, 6)}
             return {**units, **parts, **ranges, **permuted}
+        case "k-aligned":
+            parts = {"cost": rng.choice((0, 0, 0, 1)), "min_panels": ranges["min_panels"]}
+            units = {"decomposition": Decomposition.K_ALIGNED, "units": rng.randint(2, 14)}
+            return {**units, **parts, **permuted}
         case "data-parallel":
             units = {"units": rng.choice((None, *range(1, 10)))}
             return {"decomposition": Decomposition.DATA_PARALLEL, **units, **permuted}
@@ -59,13 +74,15 @@ def random_schedule(rng: Random, panels: int, style: str) -> dict[str, Any]:
 def random_stream_k(rng: Random, case: Case) -> StreamKPass:
     """Options that mostly fit the program."""
     style = rng.choice(STYLES)
-    return StreamKPass(
+    made = StreamKPass(
         merge=rng.choice(list(Merge)),
         **random_schedule(rng, case.panels, style),
         launch_constants=bool(case.sizes) or style == "launch",
         deterministic=rng.random() < 0.02,
         target=rng.choice(list(ATOMIC_ADD)),
     )
+    is_fixup = made.merge is Merge.FIXUP
+    return replace(made, pieces=rng.choice((None, 2, 2, 4))) if is_fixup else made
 
 
 def random_tile_order(rng: Random, program: Program) -> tuple[TileOrderPass, ...]:

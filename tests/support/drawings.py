@@ -10,6 +10,7 @@ from passes.decomposition import (
     DataParallel,
     Fold,
     Hybrid,
+    KAligned,
     SplitK,
     StreamK,
     Timeline,
@@ -27,6 +28,7 @@ TIMELINES: dict[str, Timeline] = {
     "atomic": simulate(StreamK(5, 8, 4), fold=Fold.ATOMIC),
     "waves": simulate(DataParallel(11, 4), places=4),
     "hybrid": simulate(Hybrid(30, 16, 8)),
+    "k-aligned": simulate(KAligned(30, 16, 8)),
     "long": simulate(StreamK(900, 64, 7)),
     "no cost": simulate(StreamK(3, 5, 2), UnitCost(0, 0, 0)),
     "uneven cost": simulate(StreamK(7, 5, 3), UnitCost(0.3, 1.7, 0.123456)),
@@ -92,7 +94,7 @@ def read(svg: str) -> Page:
     return Page(
         box=Box(0, 0, width, height),
         bars=tuple(map(_bar, titled)),
-        texts=tuple((e.text or "", _text_box(e)) for e in root.iter(f"{_SVG}text")),
+        texts=tuple((e.text or "", text_box(e)) for e in root.iter(f"{_SVG}text")),
         tags=frozenset(e.tag.removeprefix(_SVG) for e in root.iter()),
         attributes=frozenset(name for e in root.iter() for name in e.attrib),
     )
@@ -137,7 +139,7 @@ def _bar(element: ET.Element) -> Bar:
     return Bar(match.groupdict(), Box(x, y, x + w, y + h), element.attrib["fill"])
 
 
-def _text_box(element: ET.Element) -> Box:
+def text_box(element: ET.Element) -> Box:
     x, y = float(element.attrib["x"]), float(element.attrib["y"])
     width = CHARACTER * len(element.text or "")
     shift = {"middle": width / 2, "end": width}.get(element.attrib.get("text-anchor", ""), 0)

@@ -25,11 +25,13 @@ from loopir.symbols import (
 from loopir.types import (
     Direction,
     DType,
+    ElementOrder,
     ForKind,
     OrderKind,
     Precision,
     ReduceOp,
     Space,
+    Via,
 )
 
 #: `N`, `S`, `E`, `I`, `Q`, `O` and `pi` mean something to sympy, the rest are words of the grammar.
@@ -166,7 +168,8 @@ class _Maker:
 
     def workspace(self) -> ir.Workspace:
         self.buffers.append(self.fresh("W"))
-        return ir.Workspace(self.buffers[-1], self.dtype(), self.exprs(0, 3))
+        order = self.rng.choice(list(ElementOrder))
+        return ir.Workspace(self.buffers[-1], self.dtype(), self.exprs(0, 3), order)
 
     def kernel(self, shared: tuple[str, ...]) -> ir.Kernel:
         self.buffers, self.scalars, self.flags = list(shared), [], []
@@ -237,10 +240,13 @@ class _Maker:
     def load(self) -> ir.Load:
         is_default = self.rng.random() < 0.5
         otherwise = ir.Literal(0) if is_default else self.literal()
-        return ir.Load(self.tile(), self.access(), self.rng.random() < 0.5, otherwise)
+        return ir.Load(self.tile(), self.access(), self.rng.random() < 0.5, otherwise, self.via())
 
     def store(self) -> ir.Store:
-        return ir.Store(self.access(), self.tile())
+        return ir.Store(self.access(), self.tile(), self.via())
+
+    def via(self) -> Via:
+        return self.rng.choice((*Via, Via.POINTER))
 
     def atomic(self) -> ir.Atomic:
         return ir.Atomic(self.rng.choice(list(ReduceOp)), self.access(), self.tile())

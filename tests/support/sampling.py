@@ -1,11 +1,9 @@
 """Which cases of a slow test run where time is short: a third, and every value of every axis."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 from zlib import crc32
-
-import pytest
 
 FEW, PART = 8, 3
 
@@ -40,8 +38,3 @@ def _values(arguments: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
 def _axes(values: list[frozenset[tuple[str, str]]]) -> set[str]:
     different = [argument for argument, _ in frozenset().union(*values)]
     return {a for a in different if 2 * different.count(a) <= len(values)}
-
-
-def with_whole(cases: Iterable[Any], is_whole: Callable[[Any], bool]) -> list[Any]:
-    """For `parametrize`: the cases, those of `is_whole` with the mark that keeps them always."""
-    return [pytest.param(c, marks=pytest.mark.whole) if is_whole(c) else c for c in cases]

@@ -9,6 +9,7 @@ from passes.decomposition import (
     Direction,
     Hybrid,
     HybridKind,
+    KAligned,
     Permuted,
     Schedule,
     SlotOrder,
@@ -41,7 +42,24 @@ def _families() -> Iterator[tuple[str, Callable[[int, int, int], Schedule]]]:
             f"hybrid {k.value} 3 backward",
             lambda *n, k=k: Hybrid(*n, k, True, Bounds.CEIL, 3, BACKWARD),
         )
+    for cost, least in ((0, 1), (3, 1), (0, 4), (2, 3)):
+        yield f"k-aligned {cost} {least}", lambda *n, c=cost, m=least: KAligned(*n, c, m)
     yield "permuted", permuted
 
 
 FAMILIES = dict(_families())  # name -> of (tiles, panels, units), or splits in place of units
+
+
+def loads(schedule: Schedule) -> list[int]:
+    """Panels of each unit."""
+    return [sum(s.k1 - s.k0 for s in schedule.segments(u)) for u in range(schedule.units)]
+
+
+def different_k(schedule: Schedule) -> float:
+    """At how many different k units are at once, on average, if all compute in step."""
+    order = [
+        [k for s in schedule.segments(unit) for k in range(s.k0, s.k1)]
+        for unit in range(schedule.units)
+    ]
+    steps = max(map(len, order))
+    return sum(len({ks[i] for ks in order if i < len(ks)}) for i in range(steps)) / steps

@@ -54,6 +54,9 @@ kernel @argmax(X: f32[M, K], out Y: f32[M], out Z: f32[M])
 """
 
 
+#: partial tiles in fragment order
+ORDERED = edited(LAST_ARRIVER, ("f32[UNITS, BM, BN]", "f32[UNITS, BM, BN] fragment_order"))
+
 #: a scalar that depends on an accumulator, by way of memory, beside one that does not
 CONDITIONAL = edited(
     ARGMAX,
@@ -81,6 +84,13 @@ MASKED = edited(
     CONDITIONAL, ("ewise total = total + t", "ewise total = total + mask(t, 0, k, BM, 0)")
 )
 
+#: every access through a descriptor
+DESCRIBED = (
+    GEMM.replace("BK] masked", "BK] masked descriptor")
+    .replace("BN] masked", "BN] masked descriptor")
+    .replace("acc masked", "acc masked descriptor")
+)
+
 CASES = [
     # parallel bands
     Case("V11", GEMM_NEST, "    alloc acc", "    parallel z in 0 .. 2 {\n    }\n    alloc acc"),
@@ -98,6 +108,49 @@ CASES = [
     Case("V23", GEMM_NEST, "load a, A[i, k]", "load a, A[i, k +: 1]"),
     Case("V38", GEMM_NEST, "alloc acc: local", "alloc acc: shared"),
     Case("V31", GEMM_NEST, "load b, B[k, j]", "load b, B[k, j]\ndot acc, a, b"),
+    # descriptors
+    Case("V41", DESCRIBED, "B: f16[K, N]", "B: f16[K, N] contiguous(none)"),
+    Case("V41", DESCRIBED, "tj * BN +: BN] masked", "tj * BN + 1 +: BN] masked"),
+    Case("V41", DESCRIBED, "BK] masked descriptor", "BK] masked else 1 descriptor"),
+    Case("V41", DESCRIBED, "BK = 16", "BK = 4"),
+    Case(
+        "V41",
+        DESCRIBED,
+        "A[ti * BM +: BM, kp * BK +: BK]",
+        "A[m, k] over (m = ti * BM +: BM < M - 1, k = kp * BK +: BK)",
+    ),
+    Case(
+        "V41",
+        DESCRIBED,
+        "    store C[ti * BM +: BM, tj * BN +: BN], acc masked descriptor\n",
+        "wave w in 0 .. 1 {\nstore C[ti * BM +: BM, tj * BN +: BN], acc masked descriptor\n}\n",
+    ),
+    Case(
+        "V42",
+        edited(DESCRIBED, ("out C", "inout C")),
+        "fill acc, 0",
+        "load acc, C[ti * BM +: BM, tj * BN +: BN] masked",
+    ),
+    # slots in fragment order
+    Case("V43", ORDERED, "f32[UNITS, BM, BN]", "f32[UNITS, BM, 8]"),
+    Case("V26 V43", ORDERED, "f32[UNITS, BM, BN]", "f64[UNITS, BM, BN]"),
+    Case("V43", ORDERED, "BM = 32", "BM = 8"),
+    Case("V43", ORDERED, "+ s, 0 +: BM, 0 +: BN], acc", "+ s, 8 +: BM, 0 +: BN], acc"),
+    Case("V43", ORDERED, "+ s, 0 +: BM, 0 +: BN], acc", "+ s, 0 +: BM, s * 8 +: BN], acc"),
+    Case("V43", ORDERED, "+ s, 0 +: BM, 0 +: BN], acc", "+ s, 0 +: BM, 0 +: BN], acc masked"),
+    Case(
+        "V43",
+        ORDERED,
+        "slots[tile * S + i, 0 +: BM, 0 +: BN]",
+        "slots[tile * S + i, n, m] over (m = 0 +: BM, n = 0 +: BN)",
+    ),
+    Case(
+        "V43",
+        ORDERED,
+        "ewise sum = sum + part",
+        "wave z in 0 .. 1 {\nload part, slots[0, 0 +: BM, 0 +: BN]\n}\newise sum = sum + part",
+    ),
+    Case("V43", ORDERED, "count: i32[TILES]", "count: i32[TILES] fragment_order"),
     # names
     Case(
         "V02",
@@ -436,6 +489,7 @@ kernel @bands(X: f32[8, 8], out Y: f32[8, 8]) {
 
 BASES = {
     "gemm nest": GEMM_NEST,
+    "descriptors": DESCRIBED,
     "gemm": GEMM,
     "max rows": MAX_ROWS,
     "stream-k": STREAM_K,

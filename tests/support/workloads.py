@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from loopir import build
-from loopir.build import Activation, ConvLayout, Epilogue, gemm
+from loopir.build import Activation, ConvLayout, Epilogue, batched_gemm, gemm, gemv
 from loopir.interp import random_inputs
 from loopir.nodes import Program
 from loopir.types import Direction, ReduceOp
@@ -20,6 +20,8 @@ from tests.support import oracles
 
 Arrays = dict[str, np.ndarray]
 
+#: builders of programs that are canonical at once
+TILED = (gemm, batched_gemm, gemv)
 #: all but what `auto` is another name for
 MERGES = (Merge.WORKSPACE, Merge.FIXUP, Merge.ATOMIC_WORKSPACE, Merge.ATOMIC)
 _OF_THE_OUTPUT = frozenset({"SK07", "SK08"})
@@ -51,7 +53,7 @@ class Case:
     @cached_property
     def canonical(self) -> Program:
         """A grid of tiles, operands staged through shared memory."""
-        return self.program if self.builder is gemm else self.lowered
+        return self.program if self.builder in TILED else self.lowered
 
     @cached_property
     def lowered(self) -> Program:
@@ -171,6 +173,8 @@ def _sum_and_max(called: Mapping[str, Any], x: Arrays) -> Arrays:
 #: of every builder in `loopir.build`
 ORACLES: Mapping[str, Callable[[Mapping[str, Any], Arrays], Arrays]] = {
     "gemm": _product,
+    "batched_gemm": _product,
+    "gemv": _product,
     "gemm_nest": _product,
     "batched_gemm_nest": _product,
     "gemv_nest": _gemv,

@@ -1,7 +1,9 @@
 """Workspaces that tests own: guarded, poisoned, dirtied."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+import pytest
 import torch
 
 from backends.triton_codegen import CompiledKernel
@@ -63,3 +65,34 @@ def guarded_workspace(kernel: CompiledKernel, device: int = -1, **sizes: int) ->
     count = plain.memory.numel() + 2 * room
     memory = torch.full((count,), _GUARD, dtype=torch.uint8, device=plain.memory.device)
     return kind(memory, plain.counter_bytes + room)
+
+
+class OneLaunch(Protocol):
+    """Arguments of a launch on a GPU. `check`: AssertionError where an output is wrong."""
+
+    @property
+    def tensors(self) -> Sequence[torch.Tensor]: ...
+    def poison(self) -> None: ...
+    def check(self) -> None: ...
+
+
+def check_dirty_graph_is_seen(kernel: CompiledKernel, launch: OneLaunch) -> None:
+    """AssertionError: a graph that starts with dirty counters gives right outputs all the same.
+
+    A graph zeroes its own counters, but not those of a workspace that the caller owns.
+    """
+    memory = guarded_workspace(kernel, torch.cuda.current_device())
+    launch.poison()
+    kernel(*launch.tensors, workspace=memory)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernel(*launch.tensors, workspace=memory)
+    launch.poison()
+    graph.replay()
+    launch.check()
+    memory.poison()
+    memory.dirty()
+    launch.poison()
+    graph.replay()
+    with pytest.raises(AssertionError, match="elements are wrong"):
+        launch.check()

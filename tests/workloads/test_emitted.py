@@ -17,8 +17,6 @@ from tests.support.launches import launched
 from tests.support.workload_cases import CASES, MERGED
 from tests.support.workloads import Arrays, Case, check, open_sizes
 
-pytestmark = pytest.mark.sampled
-
 
 def check_emitted(case: Case, program: Program) -> None:
     """AssertionError: the emitted kernel differs from the reference interpreter, or from the
@@ -40,6 +38,7 @@ def test_emitted_kernel_gives_the_bits_of_the_reference_and_the_oracle(case: Cas
 SCHEDULES = ({"units": 3}, {"decomposition": "split-k", "splits": 2}, {"units": 40})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("case", "merge", "options"),
     [(*pair, SCHEDULES[i % len(SCHEDULES)]) for i, pair in enumerate(MERGED)],

@@ -10,8 +10,6 @@ from tests.support.interp import same_bits
 from tests.support.workload_cases import CASES
 from tests.support.workloads import ORACLES, Arrays, Case, builders, check, open_sizes
 
-pytestmark = pytest.mark.sampled
-
 each = pytest.mark.parametrize("case", CASES, ids=str)
 
 

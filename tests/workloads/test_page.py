@@ -15,8 +15,6 @@ from passes.pipeline import parse_pipeline
 from tests.support.documents import DOCS, page
 from tests.support.workloads import builders
 
-pytestmark = pytest.mark.sampled
-
 EXAMPLES = DOCS.parent / "examples"
 #: the codes of a row of the table that a merge takes back
 TAKEN_BACK = {

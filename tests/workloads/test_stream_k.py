@@ -19,8 +19,6 @@ from tests.support.interp import same_bits
 from tests.support.workload_cases import CASES
 from tests.support.workloads import MERGES, Arrays, Case, builders, open_sizes
 
-pytestmark = pytest.mark.sampled
-
 Options = Mapping[str, Any]
 
 each = pytest.mark.parametrize("case", CASES, ids=str)

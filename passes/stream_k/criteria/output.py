@@ -20,6 +20,7 @@ from passes.stream_k.coverage import Sizes, covers
 from passes.stream_k.dataflow import Writeback, epilogue, other_uses, unseparated, writebacks
 from passes.stream_k.nest import Nest
 from passes.stream_k.options import Merge, Options, merge_of
+from passes.stream_k.side_by_side import joined
 
 
 def writeback_to_output(nest: Nest, options: Options) -> Iterator[Refusal]:
@@ -58,10 +59,12 @@ def _covers(nest: Nest, back: Writeback, param: Param) -> bool:
     """Whether the tiles reach all of the output, as far as the grid is one that SK06 accepts."""
     if any(names_of(axis.extent) & nest.grid_names for axis in nest.axes):
         return True
-    access, shape = _together(nest, back, param)
     where = spelled(nest.kernel)
     sizes = Sizes(nest.constant, lambda e: substitute(e, where))
-    return covers(access, shape, (*nest.axes, *_waves_from_zero(nest, back.path)), sizes)
+    variables = (*nest.axes, *_waves_from_zero(nest, back.path))
+    whole = joined(_targets(nest, param), nest.constant)
+    stored = (_together(nest, back, param), *((access, param.shape) for access in whole))
+    return any(covers(access, shape, variables, sizes) for access, shape in stored)
 
 
 def _together(nest: Nest, back: Writeback, param: Param) -> tuple[Access, tuple[Expr, ...]]:
@@ -70,7 +73,7 @@ def _together(nest: Nest, back: Writeback, param: Param) -> tuple[Access, tuple[
     in nothing else give every number there."""
     access = _target(nest, back)
     fixed = [d for d, index in enumerate(access.index) if nest.constant(index) is not None]
-    targets = [x for x in (_target(nest, b) for b in writebacks(nest)) if x.buffer == param.name]
+    targets = _targets(nest, param)
     alike = [x for x in targets if _at_zero(x, fixed) == _at_zero(access, fixed)]
     stored = {tuple(nest.constant(x.index[d]) for d in fixed) for x in alike}
     extents = [nest.constant(param.shape[d]) for d in fixed]
@@ -87,6 +90,11 @@ def _all_numbers(extents: list[int | None], most: int) -> Iterator[tuple[int, ..
     if len(known) < len(extents) or math.prod(known) > most:
         return iter((None,))
     return product(*map(range, known))
+
+
+def _targets(nest: Nest, param: Param) -> list[Access]:
+    """What the writebacks store of one output."""
+    return [x for x in (_target(nest, b) for b in writebacks(nest)) if x.buffer == param.name]
 
 
 def _target(nest: Nest, back: Writeback) -> Access:

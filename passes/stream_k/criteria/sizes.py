@@ -127,11 +127,11 @@ def aligned_split(nest: Nest, options: Options) -> Iterator[Refusal]:
 
 def compile_time_schedule(nest: Nest, options: Options) -> Iterator[Refusal]:
     """SK18"""
-    is_hybrid = options.decomposition is Decomposition.HYBRID
+    in_waves = options.decomposition in (Decomposition.HYBRID, Decomposition.K_ALIGNED)
     has_least = options.bounds is Bounds.CEIL and options.min_panels > 1
     panels, tiles = nest.constant(panel_count(nest)), nest.constant(tile_count(nest.axes))
     rule = "the schedule has a closed form in the sizes that the launch fixes"
-    if (is_hybrid or has_least) and None in (panels, tiles):
+    if (in_waves or has_least) and None in (panels, tiles):
         found = "a schedule that is computed from the numbers of tiles and panels"
         hint = "bind the sizes in `where`, or take decomposition=stream-k with bounds=floor"
         yield Refusal("SK18", rule, nest.grid_path, found, hint)

@@ -1,7 +1,7 @@
 """Workspace for the partial tiles of split output tiles: where each contributor puts its
 accumulators, and how they are folded, in k order, into those of the whole tile."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
@@ -31,7 +31,7 @@ from loopir.nodes import (
 from loopir.rename import fresh_names
 from loopir.scope import allocs
 from loopir.symbols import Expr, floordiv, sym, to_expr
-from loopir.types import DType, ReduceOp, Space
+from loopir.types import DType, ElementOrder, ReduceOp, Space
 from loopir.walk import map_bodies, walk
 from passes.stream_k.dataflow import starts
 from passes.stream_k.names import Names
@@ -40,12 +40,14 @@ from passes.stream_k.nest import Nest
 
 @dataclass(frozen=True)
 class Slots:
-    """One slot an accumulator for each contributor. `count`: slots of a workspace."""
+    """One slot an accumulator for each contributor. `count`: slots of a workspace; `orders`: of the
+    elements in those of each accumulator."""
 
     nest: Nest
     names: Names
     count: Expr
     taken: frozenset[str]
+    orders: Mapping[str, ElementOrder]
 
     @cached_property
     def buffers(self) -> dict[str, str]:
@@ -58,6 +60,11 @@ class Slots:
         """The tile that a slot of each accumulator is loaded into."""
         wanted = {a.tile: f"{a.tile}_part" for a in self.nest.reduce.accumulators}
         return fresh_names(wanted, self._used)
+
+    @property
+    def part_tiles(self) -> tuple[str, ...]:
+        """The names of those."""
+        return tuple(self._parts.values())
 
     @property
     def _used(self) -> frozenset[str]:
@@ -74,7 +81,10 @@ class Slots:
 
     def workspaces(self) -> tuple[Workspace, ...]:
         made = ((buffer, self._allocs[tile]) for tile, buffer in self.buffers.items())
-        return tuple(Workspace(b, a.dtype, (self.count, *self._shape(a))) for b, a in made)
+        return tuple(
+            Workspace(buffer, a.dtype, (self.count, *self._shape(a)), self.orders[a.name])
+            for buffer, a in made
+        )
 
     def stores(self, slot: Expr) -> Body:
         """The accumulators, each into its slot."""

@@ -10,6 +10,7 @@ from passes.decomposition.cost import UNIT_COST_MODEL, CostModel, Term, predict
 from passes.decomposition.cutlass import CutlassSchedule, cutlass_rule
 from passes.decomposition.guide_rule import guide_rule
 from passes.decomposition.hybrid import Hybrid, HybridKind
+from passes.decomposition.k_aligned import KAligned
 from passes.decomposition.split_k import SplitK
 
 AMOUNTS = st.sampled_from([0.0, 0.25, 1.0, 2.0, 9.0])
@@ -63,9 +64,12 @@ def test_the_candidates_are_all_that_are_asked_for():
         "stream-k",
         "hybrid one-tile",
         "hybrid two-tile",
+        "k-aligned",
+        "k-aligned cost 2",  # what storing a part costs
         "guide: split-k by 1",
         "cutlass: stream-k",
     }
+    assert names["k-aligned cost 2"] == KAligned(900, 64, 148, 2)
     assert names["hybrid two-tile"] == Hybrid(900, 64, 148, HybridKind.TWO_TILE)
     assert names["split-k by 8"] == SplitK(900, 64, 8)
 
@@ -85,7 +89,7 @@ def test_known_shapes_on_132_sms(sizes, name):
 
 def test_no_candidate_is_another_under_a_second_name():
     whole = {c.name for c in chosen(1536, 1408, 4096).candidates}  # 132 tiles: no tail
-    assert not whole & {"stream-k", "hybrid one-tile", "hybrid two-tile"}
+    assert not whole & {"stream-k", "hybrid one-tile", "hybrid two-tile", "k-aligned"}
     one_wave = {c.name for c in chosen(128, 4096, 4096).candidates}  # 32 tiles: no full wave
     assert "stream-k" in one_wave
     assert not one_wave & {"hybrid one-tile", "hybrid two-tile"}
@@ -94,12 +98,12 @@ def test_no_candidate_is_another_under_a_second_name():
 def test_a_tie_goes_to_data_parallel_then_to_fewer_splits_then_to_stream_k():
     # 132 tiles: nothing to gain
     assert chosen(1536, 1408, 4096, cost=FREE_FIXUP).schedule == DataParallel(132, 64)
-    # 66 tiles: split-K by 2 and by 4, Stream-K and the guide's split share evenly
+    # 66 tiles: split-K by 2 and by 4, Stream-K, k-aligned and the guide's split share evenly
     even = chosen(768, 1408, 4096, cost=FREE_FIXUP)
     assert even.schedule == SplitK(66, 64, 2)
     equals = [c.name for c in even.candidates if c.time == even.time]
     assert equals[:4] == [f"split-k by {s}" for s in (2, 4, 8, 16)]
-    assert equals[-2:] == ["stream-k", "guide: split-k by 8"]
+    assert equals[-3:] == ["stream-k", "k-aligned", "guide: split-k by 8"]
 
 
 def test_stream_k_stands_before_hybrids_and_rules_of_its_time():
@@ -141,7 +145,7 @@ def test_the_table_shows_the_best_and_what_comes_after():
         "stream-k             78      1      70          2       6  panels",
         "cutlass: stream-k    82  1.051      74          4       4  panels",
         "hybrid one-tile      96  1.231      70          4      22  panels",
-        "split-k by 4        106  1.359      80          4      22  panels",
+        "k-aligned            96  1.231      70          4      22  panels",
     ]
     assert len(chosen(1536, 1536, 4096).table().splitlines()) > 15
 

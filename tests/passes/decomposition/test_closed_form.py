@@ -16,7 +16,8 @@ from loopir.symbols import evaluate, sym
 from passes.decomposition import ClosedForm, Segment, SplitKForm
 from tests.support.schedules import FAMILIES
 
-SIZE = ("tiles", "panels", "units", "splits", "first_tile")
+SIZE = ("tiles", "panels", "units", "splits", "first_tile", "layers", "share", "cost", "chunks",
+        "grain")  # fmt: skip
 ARGUMENTS = ("unit", "turn", "tile", "iteration")
 FORMED = [name for name in FAMILIES if name != "permuted"]
 
@@ -102,13 +103,16 @@ def test_expressions_give_what_a_count_over_small_schedules_gives(family, reques
         check_family(family, size)
 
 
-@pytest.mark.parametrize("family", ["stream-k floor 1", "split-k split-fastest", "data-parallel"])
+SOME = ["stream-k floor 1", "split-k split-fastest", "data-parallel", "k-aligned 0 1"]
+
+
+@pytest.mark.parametrize("family", SOME)
 @pytest.mark.parametrize(
     ("name", "change"), [("low", 1), ("high", -1), ("slot", 1), ("contributors", 1), ("owner", 1)]
 )
 def test_control_a_form_off_by_one_is_caught(family, name, change, monkeypatch):
     check_family(family, (3, 4, 2))
-    form = FAMILIES[family](3, 4, 2).forms[0]
+    form = FAMILIES[family](3, 4, 2).forms[-1]
     right = compiled(shape_of(form))[name]
     monkeypatch.setitem(compiled(shape_of(form)), name, lambda **at: right(**at) + change)
     with pytest.raises(AssertionError):
@@ -129,7 +133,9 @@ def test_in_large_schedules_an_iteration_is_in_a_range_of_its_owner(
     tile, unit = i // panels, schedule.owner(i)
     form = next(f for f in schedule.forms if f.first_tile <= tile < f.first_tile + f.tiles)
     turns = form.turns(unit)
-    ranges = {form.iterations(unit, t) for t in (0, turns - 1, (tile - form.first_tile) // units)}
+    down = form.iterations(unit, 0)[0] // panels - tile  # k-aligned: a tile a turn
+    up = (tile - form.first_tile) // units
+    ranges = {form.iterations(unit, t) for t in (0, turns - 1, up, down) if 0 <= t < turns}
     assert any(low <= i < high for low, high in ranges)
     assert form.contributors(tile) >= 1
     assert 0 <= form.slot(unit, tile) < form.contributors(tile)

@@ -12,6 +12,7 @@ from passes.decomposition.closed_form import Direction
 from passes.decomposition.cost import UNIT_COST_MODEL, CostModel, Term, predict
 from passes.decomposition.cutlass import CutlassSchedule, Mode, cutlass_rule
 from passes.decomposition.hybrid import Hybrid, HybridKind
+from passes.decomposition.k_aligned import KAligned
 from passes.decomposition.schedule import Schedule
 from passes.decomposition.simulation import Fold, simulate
 from passes.decomposition.split_k import SplitK
@@ -65,6 +66,20 @@ def test_hybrids_are_as_simulated(tiles, panels, units, kind, first, least, mode
 
 
 @settings(max_examples=200)
+@given(
+    st.integers(1, 90),
+    st.integers(1, 40),
+    st.integers(1, 20),
+    st.integers(0, 4),
+    st.integers(1, 9),
+    MODELS,
+)
+def test_k_aligned_schedules_are_as_simulated(tiles, panels, units, part_cost, least, model):
+    schedule = KAligned(tiles, panels, units, part_cost, least)
+    assert agrees(schedule, units, model)
+
+
+@settings(max_examples=200)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 40), st.integers(1, 12), MODELS)
 def test_the_cutlass_stream_k_plan_is_as_simulated(m, n, panels, sms, model):
     plan = cutlass_rule(m, n, panels, sms=sms, tile=(1, 1, 1), mode=Mode.STREAM_K)
@@ -100,7 +115,8 @@ def test_whole_tiles_that_are_no_full_waves_are_simulated():
 
 
 def test_units_beyond_the_places_are_simulated():
-    for schedule in (StreamK(7, 10, 9), Hybrid(20, 10, 9), DataParallel(30, 10, 9)):
+    one_form = StreamK(7, 10, 9), DataParallel(30, 10, 9)
+    for schedule in (*one_form, Hybrid(20, 10, 9), KAligned(20, 10, 9)):
         assert agrees(schedule, 4, UNIT_COST_MODEL)
 
 
@@ -119,11 +135,12 @@ def test_a_launch_of_many_tiles_is_not_simulated_tile_by_tile(monkeypatch):
         SplitK(tiles, 64, 4),
         StreamK(tiles, 64, places),
         Hybrid(tiles, 64, places),
+        KAligned(tiles, 64, places),
         CutlassSchedule(plan),
     ):
         assert predict(schedule, places, UNIT_COST_MODEL).time >= tiles * 64 / places
     assert plan.mode is Mode.STREAM_K
-    assert len(simulated_tiles) == 3
+    assert len(simulated_tiles) == 4
     assert max(simulated_tiles) < 2 * places
 
 

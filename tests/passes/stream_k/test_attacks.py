@@ -21,8 +21,6 @@ from passes.stream_k.nest import Nest, find_nest
 from tests.support.differential import Arrays
 from tests.support.texts import edited
 
-pytestmark = pytest.mark.sampled
-
 Edit = tuple[str, str]
 
 GEMM = """\
@@ -461,6 +459,7 @@ def test_an_attack_is_caught_by_just_these_codes(attack: Attack, merge: Merge):
 ACCEPTED = [(a, merge) for a in ATTACKS for merge in list(Merge)[1:] if not a.codes(merge)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("attack", "merge"), ACCEPTED, ids=lambda x: getattr(x, "name", x))
 def test_what_is_accepted_has_the_same_result(attack: Attack, merge: Merge):
     program = made(attack)

@@ -240,6 +240,12 @@ CASES = [
         options="decomposition=hybrid units=5 launch-constants=true",
     ),
     Case(
+        "k_aligned_at_launch",
+        "SK18",
+        ((" K = 100,", ""),),
+        options="decomposition=k-aligned units=5 launch-constants=true",
+    ),
+    Case(
         "ceil_of_a_least_share_at_launch",
         "SK18",
         ((" K = 100,", ""),),

@@ -22,6 +22,7 @@ from passes.decomposition import (
     Direction,
     Hybrid,
     HybridKind,
+    KAligned,
     Schedule,
     SlotOrder,
     SplitK,
@@ -33,8 +34,6 @@ from tests.support.differential import with_order
 from tests.support.interp import same_bits
 from tests.support.segments import Part, sums, traced
 from tests.support.texts import GEMM, edited
-
-pytestmark = pytest.mark.sampled
 
 #: tiles and panels
 SPACES = [(1, 1), (1, 7), (3, 2), (5, 4), (7, 1), (8, 3)]
@@ -82,9 +81,16 @@ def _split_k() -> Iterator[Family]:
         yield Family(options, lambda *n, o=order: SplitK(*n, o), "splits")
 
 
+def _k_aligned() -> Iterator[Family]:
+    for cost, least in ((0, 1), (2, 1), (1, 2)):
+        options = f"decomposition=k-aligned cost={cost} min-panels={least}"
+        yield Family(options, lambda *n, o=(cost, least): KAligned(*n, *o))
+
+
 STREAM_K, HYBRIDS, SPLIT_K = tuple(_stream_k()), tuple(_hybrids()), tuple(_split_k())
+K_ALIGNED = tuple(_k_aligned())
 DATA_PARALLEL = Family("decomposition=data-parallel", DataParallel)
-FAMILIES = (*STREAM_K, *HYBRIDS, *SPLIT_K, DATA_PARALLEL)
+FAMILIES = (*STREAM_K, *HYBRIDS, *SPLIT_K, *K_ALIGNED, DATA_PARALLEL)
 #: the segments of a unit, or those of all units
 Parts = tuple[Part, ...]
 
@@ -111,6 +117,7 @@ def check(made: StreamKPass, schedule: Schedule, program: Program, **sizes: int)
     assert [p for p in found if p] == [expected(schedule, unit) for unit in order]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 @pytest.mark.timeout(120)
 def test_a_kernel_computes_the_segments_of_its_schedule(family: Family):
@@ -133,9 +140,11 @@ def test_blocks_of_a_permuted_kernel_take_the_units_of_the_order(family: Family)
 
 def is_open(family: Family) -> bool:
     """Whether the launch can complete it: without what is computed from the sizes."""
-    return not (family in HYBRIDS or "bounds=ceil min-panels=3" in family.options)
+    in_waves = family in (*HYBRIDS, *K_ALIGNED)
+    return not (in_waves or "bounds=ceil min-panels=3" in family.options)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("family", list(filter(is_open, FAMILIES)), ids=str)
 @pytest.mark.parametrize("permuted", ["", "permuted=true"])
 def test_sizes_of_the_launch_give_the_same_segments(family: Family, permuted: str):
@@ -218,6 +227,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_a_product_has_the_bits_of_the_grid_form(family: Family, name: str):
@@ -225,7 +235,7 @@ def test_a_product_has_the_bits_of_the_grid_form(family: Family, name: str):
         assert same(PRODUCTS[name], family.made(count, more), range(3))
 
 
-@pytest.mark.parametrize("family", [*HYBRIDS[::5], *SPLIT_K], ids=str)
+@pytest.mark.parametrize("family", [*HYBRIDS[::5], *SPLIT_K, K_ALIGNED[0]], ids=str)
 def test_every_interleaving_of_a_small_product_has_the_same_bits(family: Family):
     before, made = gemm(4, 2, 6, "f16", tile=(2, 2, 3)), family.made(2)
     after, wanted = made.apply(before), random_inputs(before, 0)
@@ -287,10 +297,13 @@ NAMES = ("it", "it_1", "it_end", "it_end_1", "tile", "tile_1", "tile_1_1", "k0",
          "unit", "block", "order", "split", "acc_1", "kp_1", "ti_1", "group_start", "TILES",
          "SK_TILES", "SK_UNITS", "SPLITS", "SHARE", "TOTAL", "UNITS", "SLOTS", "COUNTERS", "first",
          "first_1", "parts", "last", "last_1", "s", "s_1", "partials", "partials_1", "arrivals",
-         "acc_part", "acc_part_1")  # fmt: skip
+         "acc_part", "acc_part_1", "layer", "rank", "crew", "start", "rest", "span", "top", "turn",
+         "tail", "LAYERS", "WAVES", "CHUNKS", "GRAIN")  # fmt: skip
 
 
-@pytest.mark.parametrize("family", [HYBRIDS[0], HYBRIDS[-1], SPLIT_K[0], DATA_PARALLEL], ids=str)
+@pytest.mark.parametrize(
+    "family", [HYBRIDS[0], HYBRIDS[-1], SPLIT_K[0], K_ALIGNED[0], DATA_PARALLEL], ids=str
+)
 def test_names_of_the_user_stay_as_they_are(family: Family):
     """Each of the names that the rewrite wants, and those of a second part, as a scalar of the
     user's, in the sums."""

@@ -17,7 +17,7 @@ from loopir.nodes import Program
 from loopir.parser import parse
 from loopir.symbols import to_expr
 from passes.base import Applicable
-from passes.decomposition import Bounds, Hybrid, Schedule
+from passes.decomposition import Bounds, Hybrid, KAligned, Schedule
 from passes.options import Option, options_of
 from passes.pipeline import parse_pipeline
 from passes.stream_k import Decomposition, Merge, StreamKPass, walk
@@ -66,7 +66,7 @@ def random_case(seed: int) -> Case:
     m, n, k = (_size(rng, t) for t in tile)
     panels = max(1, -(-k // tile[2]))
     style, merge = rng.choice(STYLES), rng.choice(MERGES)
-    symbolic = style not in ("splits", "hybrid") and rng.random() < 0.4
+    symbolic = style not in ("splits", "hybrid", "k-aligned") and rng.random() < 0.4
     options = random_schedule(rng, panels, style)
     if symbolic and options.get("bounds") is Bounds.CEIL:
         options["min_panels"] = 1
@@ -198,10 +198,15 @@ def test_the_cases_reach_every_choice():
     split = [c for c in cases if c.made.splits and c.made.splits > 1]
     launch = [c for c in cases if c.symbolic and c.made.units is None and not c.made.splits]
     assert len(split) > 20
-    assert len({c.made.decomposition for c in cases if c.symbolic}) == 3, "all but hybrid"
+    assert len({c.made.decomposition for c in cases if c.symbolic}) == 3, (
+        "all but waves with a tail"
+    )
     assert len(launch) > 20
     hybrids = [s for c in cases if isinstance(s := schedule_of(c), Hybrid)]
     assert sum(len(s.forms) == 2 for s in hybrids) > 15
+    k_aligned = [s for c in cases if isinstance(s := schedule_of(c), KAligned)]
+    assert sum(len(s.forms) == 2 for s in k_aligned) > 3
+    assert sum(s.tail is not None and len(s.forms) == 1 for s in k_aligned) > 3
 
 
 def test_a_difference_is_seen_and_shrunk(monkeypatch):

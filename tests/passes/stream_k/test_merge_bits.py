@@ -21,8 +21,6 @@ from passes.stream_k import Decomposition, Merge, StreamKPass
 from tests.support.differential import Arrays
 from tests.support.merge_texts import ROWS
 
-pytestmark = pytest.mark.sampled
-
 SLOTS = ("workspace", "fixup")
 #: through the orders of many: no divisor of a factorial, so that every part is first, and last
 STEP = 23
@@ -144,6 +142,8 @@ def _schedules() -> Iterator[dict]:
     for order in SlotOrder:
         splits = {"decomposition": Decomposition.SPLIT_K, "splits": 4, "slot_order": order}
         yield splits
+    for units in (4, 11):
+        yield {"decomposition": Decomposition.K_ALIGNED, "units": units}
     yield {"splits": 5, "permuted": True}
 
 

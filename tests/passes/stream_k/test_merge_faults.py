@@ -17,8 +17,6 @@ from tests.support.interp import same_bits
 from tests.support.merge_texts import EPILOGUE
 from tests.support.texts import edited
 
-pytestmark = pytest.mark.sampled
-
 BEFORE = parse(EPILOGUE)  # 4 tiles of 18 panels
 TEXTS = {
     name: to_text(parse_pipeline(f"stream-k{{merge={name} units=7}}").run(BEFORE))

@@ -22,8 +22,6 @@ from tests.support.reference import outputs_of_both
 from tests.support.texts import GEMM, edited
 from tests.support.wave_kernels import GEMM_ROWS
 
-pytestmark = pytest.mark.sampled
-
 SLOTS = ("workspace", "fixup")
 WITH_EPILOGUES = (*SLOTS, "atomic-workspace")
 MERGES = (*WITH_EPILOGUES, "atomic")
@@ -31,7 +29,7 @@ MERGES = (*WITH_EPILOGUES, "atomic")
 OF_TWO = (
     *("units=3", "units=3 bounds=ceil", "units=3 bounds=big-units direction=backward"),
     *("decomposition=hybrid units=3 tail=one-tile", "units=3 permuted=true"),
-    "decomposition=hybrid units=3 first=data-parallel",
+    *("decomposition=hybrid units=3 first=data-parallel", "decomposition=k-aligned units=3"),
 )
 OF_ONE = ("units=3", "splits=3", "decomposition=split-k splits=3 slot-order=split-slowest")
 LARGE = (
@@ -43,6 +41,7 @@ LARGE = (
     ),
     *("splits=9", "decomposition=split-k splits=5", "decomposition=split-k splits=17"),
     *("decomposition=hybrid units=3", "decomposition=hybrid units=3 tail=one-tile"),
+    *("decomposition=k-aligned units=7", "decomposition=k-aligned units=16 cost=1"),
 )
 PROGRAMS = {"product": PAIR, "two": TWO, "bools": BOOLS}
 
@@ -102,6 +101,7 @@ def test_every_schedule_of_a_few_blocks_is_right_and_leaves_memory_for_the_next(
     assert len(results) > 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("merge", WITH_EPILOGUES)
 @pytest.mark.parametrize("options", LARGE)
 def test_forty_schedules_on_one_workspace_are_right(merge: str, options: str):
@@ -128,6 +128,7 @@ def expected(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return a @ b * 2 + c * 3, x / 2 * (1 + erf(x * 0.5**0.5)) + r
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("merge", WITH_EPILOGUES)
 @pytest.mark.parametrize("splits", range(1, 18))
 def test_an_epilogue_runs_once_however_often_a_tile_is_split(merge: str, splits: int):
@@ -206,7 +207,7 @@ FRAGMENTS = {
 }
 FRAGMENT_OPTIONS = (
     *("merge=auto", "merge=workspace units=11", "merge=fixup units=11", "merge=fixup splits=3"),
-    "decomposition=hybrid units=4",
+    *("decomposition=hybrid units=4", "decomposition=k-aligned units=5"),
 )
 
 
@@ -269,6 +270,7 @@ def added(program: Program) -> set[str]:
     [
         *("splits=1", "decomposition=split-k splits=1", "units=1", "units=3", "units=9"),
         *("decomposition=hybrid units=3", "decomposition=hybrid units=9 tail=one-tile"),
+        *("decomposition=k-aligned units=3", "decomposition=k-aligned units=10 cost=5"),
         *("decomposition=data-parallel", "min-panels=7 units=9 bounds=ceil"),
     ],
 )
@@ -300,7 +302,8 @@ def test_one_slice_of_fragments_adds_nothing(before: str):
     ],
 )
 def test_a_merge_adds_just_what_it_needs(merge: str, words: set[str]):
-    for options in ("units=5", "splits=7", "decomposition=hybrid units=4", "units=5 permuted=true"):
+    in_waves = "decomposition=hybrid units=4", "decomposition=k-aligned units=4"
+    for options in ("units=5", "splits=7", *in_waves, "units=5 permuted=true"):
         assert added(rewritten(GEMM, merge, options)[1]) == words
 
 

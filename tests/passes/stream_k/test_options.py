@@ -9,7 +9,7 @@ from passes.pipeline import PassPipeline, parse_pipeline
 from passes.stream_k import Decomposition, Part, StreamKPass
 from tests.support.texts import GEMM
 
-SPLIT_K, HYBRID, WHOLE = "split-k", "hybrid", "data-parallel"
+SPLIT_K, HYBRID, K_ALIGNED, WHOLE = "split-k", "hybrid", "k-aligned", "data-parallel"
 
 #: options, the one that has no meaning beside the others, and why
 CONFLICTS = [
@@ -30,6 +30,13 @@ CONFLICTS = [
     ({"decomposition": HYBRID, "units": 4, "slot_order": "split-slowest"}, "slot_order: only"),
     ({"units": 4, "tail": "one-tile"}, "tail: only of hybrid"),
     ({"decomposition": WHOLE, "first": "data-parallel"}, "first: only of hybrid"),
+    ({"decomposition": K_ALIGNED}, "units: decomposition=k-aligned needs it"),
+    ({"decomposition": K_ALIGNED, "units": 4, "splits": 2}, "splits: not with"),
+    ({"decomposition": K_ALIGNED, "units": 4, "bounds": "ceil"}, "bounds: only of"),
+    ({"decomposition": K_ALIGNED, "units": 4, "direction": "backward"}, "direction: only of"),
+    ({"decomposition": K_ALIGNED, "units": 4, "tail": "one-tile"}, "tail: only of hybrid"),
+    ({"units": 4, "cost": 1}, "cost: only of k-aligned"),
+    ({"decomposition": K_ALIGNED, "units": 4, "cost": -1}, "cost: an int >= 0"),
     ({"units": 0}, "units: an int >= 1"),
     ({"splits": 0}, "splits: an int >= 1"),
     ({"min_panels": 0}, "min_panels: an int >= 1"),
@@ -50,6 +57,8 @@ TOGETHER = [
         "direction": Direction.BACKWARD,
         "permuted": True,
     },
+    {"decomposition": Decomposition.K_ALIGNED, "units": 4, "cost": 1, "min_panels": 2},
+    {"decomposition": Decomposition.K_ALIGNED, "units": 4, "permuted": True},
     {"decomposition": Decomposition.DATA_PARALLEL},
     {"decomposition": Decomposition.DATA_PARALLEL, "permuted": True, "deterministic": True},
     {"decomposition": Decomposition.DATA_PARALLEL, "units": 4, "launch_constants": True},

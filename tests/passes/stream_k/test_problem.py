@@ -25,6 +25,16 @@ def found(program) -> Problem | None:
             Problem(1536, 1024, 1, 64, (128, 256), (128 * 256 * 4,)),
             (12, 4, 1),
         ),
+        (
+            gemm(200, 300, 64, tile=((64, 32), (128, 64), 64)),
+            Problem(200, 300, 1, 1, (96, 192), (32768, 16384, 16384, 8192)),
+            (3, 2, 1),
+        ),
+        (
+            gemm(20, 300, 64, tile=(16, 64, 64), swapped=True),
+            Problem(20, 300, 1, 1, (16, 64), (4096,)),
+            (2, 5, 1),
+        ),
         (gemm(100, 7, 0), Problem(100, 7, 1, 1, (128, 128), (65536,)), (1, 1, 1)),
         (gemm(0, 7, 1), Problem(0, 7, 1, 1, (128, 128), (65536,)), (0, 1, 1)),
         (gemm(64, 64, 64, "f64"), Problem(64, 64, 1, 1, (128, 128), (131072,)), (1, 1, 1)),
@@ -33,7 +43,7 @@ def found(program) -> Problem | None:
         # four waves of 16 rows
         (parse(GEMM_ROWS), Problem(100, 72, 1, 5, (64, 32), (64 * 32 * 4,)), (2, 3, 1)),
     ],
-    ids=["gemm", "ragged", "empty", "f64", "text", "rows", "waves"],
+    ids=["gemm", "pieces", "swapped", "ragged", "empty", "f64", "text", "rows", "waves"],
 )
 def test_sizes_tiles_and_bytes(program, problem, grid):
     assert found(program) == problem

@@ -6,9 +6,9 @@ import pytest
 
 from loopir.interp import RaceError, random_inputs, run
 from loopir.parser import parse
-from loopir.verifier import verify, violations
-from passes.base import Refused
+from loopir.verifier import violations
 from passes.pipeline_text import parse_pass
+from tests.support.refusals import check_accepted, check_refused
 from tests.support.refused_texts import (
     ALIASED_OUTPUT,
     ARGMAX,
@@ -24,19 +24,14 @@ from tests.support.texts import edited
 
 @pytest.mark.parametrize("case", BY_STREAM_K.values(), ids=BY_STREAM_K)
 def test_stream_k_refuses_with_just_these_codes(case: RefusedText):
-    program = parse(case.text)
-    verify(program)
-    verdict = parse_pass("stream-k{merge=atomic units=4}").can_be_applied(program)
-    assert isinstance(verdict, Refused)
-    assert sorted(verdict.codes) == case.codes.split(), verdict.explain()
+    check_refused(parse_pass("stream-k{merge=atomic units=4}"), case.text, case.codes)
 
 
 @pytest.mark.parametrize("merge", ["workspace", "fixup"])
 @pytest.mark.parametrize("case", BY_STREAM_K.values(), ids=BY_STREAM_K)
 def test_slots_refuse_them_too(case: RefusedText, merge: str):
-    verdict = parse_pass(f"stream-k{{merge={merge} units=4}}").can_be_applied(parse(case.text))
-    assert isinstance(verdict, Refused)
-    assert sorted(verdict.codes) == (case.in_slots or case.codes).split(), verdict.explain()
+    made = parse_pass(f"stream-k{{merge={merge} units=4}}")
+    check_refused(made, case.text, case.in_slots or case.codes)
 
 
 @pytest.mark.parametrize("case", BY_VERIFIER.values(), ids=BY_VERIFIER)
@@ -54,10 +49,7 @@ def test_a_false_label_is_refused_by_the_verifier(case: RefusedText):
     ids=["no_alias", "no_start"],
 )
 def test_without_its_fault_a_text_is_split(text: str, fault: str, instead: str):
-    program = parse(edited(text, (fault, instead)))
-    verify(program)
-    verdict = parse_pass("stream-k{merge=atomic units=4}").can_be_applied(program)
-    assert verdict, verdict.explain()
+    check_accepted(parse_pass("stream-k{merge=atomic units=4}"), edited(text, (fault, instead)))
 
 
 def test_prefix_scan_is_numpys():

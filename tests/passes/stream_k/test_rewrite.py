@@ -31,6 +31,9 @@ GOLDEN = {
     "gemm_hybrid": "stream-k{merge=atomic decomposition=hybrid units=132}",
     "gemm_hybrid_last": "stream-k{merge=atomic decomposition=hybrid units=132 direction=backward "
     "tail=one-tile first=data-parallel permuted=true}",
+    "gemm_k_aligned": "stream-k{decomposition=k-aligned units=100 cost=3}",
+    "gemm_k_aligned_one_wave": "stream-k{merge=atomic decomposition=k-aligned units=200}",
+    "gemm_k_aligned_few": "stream-k{merge=atomic decomposition=k-aligned units=132 min-panels=8}",
     "gemm_workspace": "stream-k{units=132}",
     "gemm_workspace_hybrid": "stream-k{decomposition=hybrid units=132 first=data-parallel}",
     "gemm_workspace_fragments": "mma-expand,stream-k{units=400}",

@@ -15,8 +15,6 @@ from passes.stream_k.nest import Nest, find_nest
 from tests.support.differential import difference
 from tests.support.texts import edited
 
-pytestmark = pytest.mark.sampled
-
 #: row sums of NB images of OH x OW pixels, OCG of them in each of G groups
 CONV = """\
 kernel @conv(X: f32[NB * OH * OW, K], F: f32[K, G * OCG], out Y: f32[NB, G * OCG, OH, OW])
@@ -112,6 +110,7 @@ def codes(made: Program, is_open: bool, merge: Merge = Merge.ATOMIC) -> set[str]
 both = pytest.mark.parametrize("is_open", [False, True], ids=["constant", "open"])
 
 
+@pytest.mark.sampled
 @both
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_split_store_is_accepted_and_nothing_changes(name: str, is_open: bool):

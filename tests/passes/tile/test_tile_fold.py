@@ -8,8 +8,6 @@ from loopir.nodes import Ewise
 from loopir.parser import parse
 from passes.tile.fold import fold
 
-pytestmark = pytest.mark.sampled
-
 KNOWN = {"zero": 0, "one": 1, "top": math.inf, "low": -math.inf, "half": 0.5, "big": 2**31 - 1}
 
 

@@ -7,9 +7,8 @@ from loopir.types import Precision
 from loopir.verifier import violations
 from passes.base import Refused
 from passes.tile import TilePass
+from tests.support.texts import edited
 from tests.support.tile_nests import gemm, nest
-
-pytestmark = pytest.mark.sampled
 
 GEMM = gemm()
 SUM = nest(
@@ -20,14 +19,6 @@ SUM = nest(
     ("load x, X[i, k]", "ewise acc = acc + x"),
     ("store S[i], acc",),
 )
-
-
-def edited(text: str, *edits: tuple[str, str]) -> str:
-    """`text` with each `old` replaced, which stands there once."""
-    for old, new in edits:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return text
 
 
 GRID = """

@@ -11,8 +11,6 @@ from passes.pipeline import parse_pipeline
 from passes.tile import TilePass
 from tests.support.tile_nests import NESTS, gemm
 
-pytestmark = pytest.mark.sampled
-
 DOT = TilePass(m=16, n=16, k=32)
 
 
@@ -104,6 +102,21 @@ def test_an_operand_that_is_not_zero_beyond_the_end_is_cleared():
         "dot acc, a, b",
     ]
     assert lines("operands of two uses that are not zero beyond", Dot) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "tiling", "sizes"),
+    [
+        (gemm(), TilePass(), "BM = 128, BN = 128, BK = 64"),
+        (NESTS["min-plus"], TilePass(), "BM = 32, BN = 32, BK = 16"),
+        (NESTS["min-plus"], TilePass(m=64), "BM = 64, BN = 32, BK = 16"),
+        (gemm(), TilePass(m=8), "BM = 8, BN = 32, BK = 16"),
+        (NESTS["gemv"], TilePass(), "BM = 128, BK = 64"),
+    ],
+    ids=["dot", "no dot", "no dot, a size said", "too small for a dot", "rows"],
+)
+def test_tiles_whose_panels_are_cubes_are_smaller_unless_said(text, tiling, sizes):
+    assert sizes in to_text(tiling.apply(parse(text)))
 
 
 def test_bytes_need_longer_panels():

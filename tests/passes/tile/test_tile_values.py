@@ -14,8 +14,6 @@ from passes.tile import TilePass
 from passes.tile.contributions import Way
 from tests.support.tile_nests import NESTS, gemm
 
-pytestmark = pytest.mark.sampled
-
 TILINGS = (TilePass(m=16, k=32), TilePass(m=4, k=4), TilePass(m=3, k=1), TilePass(m=1, k=5))
 SIZES = (
     {},
@@ -36,6 +34,7 @@ def difference(before: Program, after: Program, arrays: dict[str, np.ndarray]) -
     return ", ".join(different)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", NESTS.values(), ids=NESTS.keys())
 def test_tiles_compute_what_the_elements_did(text: str):
     for n, (sizes, tiling) in enumerate(itertools.product(SIZES, TILINGS)):

@@ -19,5 +19,5 @@ def changed(rng: Random, program: Program, name: str) -> Program:
     """As `mutated`, of any program: as it is where the change does not fit."""
     try:
         return mutated(rng, program, name) or program
-    except (StopIteration, IndexError, ParseError):
+    except (StopIteration, LookupError, ParseError):
         return program

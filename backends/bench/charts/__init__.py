@@ -1,0 +1,1 @@
+"""Charts of a table of results, as plain SVG."""

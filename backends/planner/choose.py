@@ -1,0 +1,92 @@
+"""The choice: candidates by predicted time, and why the first one is."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from backends.planner.config import Config
+from backends.planner.device import Device, shipped
+from backends.planner.family import family
+from backends.planner.model import Prediction, predict
+from backends.planner.problem import Problem
+
+DEFAULT_DEVICE = "NVIDIA H200"
+_SHOWN = 4
+_MOST = 60  # candidates of a problem
+_HOPELESS = 2.0  # predicted time over the best one, from which on a configuration is no candidate
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate and its prediction."""
+
+    config: Config
+    prediction: Prediction
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All candidates of a problem, the fastest by prediction first."""
+
+    problem: Problem
+    device: Device
+    ranked: tuple[Ranked, ...]
+
+    @property
+    def chosen(self) -> Ranked:
+        return self.ranked[0]
+
+    def text(self, shown: int = _SHOWN) -> str:
+        """The prediction of the choice by its parts, and the runners-up."""
+        chosen = self.chosen
+        parts = chosen.prediction.parts.items()
+        return "\n".join(
+            (
+                f"{self.problem} on {self.device.name}: {chosen.prediction.time:.1f} us predicted, "
+                f"bound by {chosen.prediction.binds.value}",
+                f"  {chosen.config}",
+                *(f"    {term.value:24} {us:9.2f} us" for term, us in parts if us >= 0.005),
+                f"  runners-up of {len(self.ranked)} candidates:",
+                *(_line(r, chosen) for r in self.ranked[1:shown]),
+            )
+        )
+
+
+def _line(ranked: Ranked, chosen: Ranked) -> str:
+    ratio = ranked.prediction.time / chosen.prediction.time
+    binds = ranked.prediction.binds.value
+    return f"    {ranked.prediction.time:9.1f} us  x{ratio:.2f}  {ranked.config}  ({binds})"
+
+
+def default_device() -> Device:
+    return shipped()[DEFAULT_DEVICE]
+
+
+@lru_cache(maxsize=1024)
+def plan(problem: Problem, device: Device | None = None) -> Plan:
+    """The candidates of `problem` in order of predicted time; ties in their own order. ValueError:
+    C has no element."""
+    device = device or default_device()
+    found = [Ranked(c, predict(c, problem, device)) for c in family(problem, device)]
+    if not found:
+        raise ValueError(f"{problem}: C has no element")
+    ranked = sorted(found, key=lambda r: r.prediction.time)[:_MOST]
+    limit = _HOPELESS * ranked[0].prediction.time
+    return Plan(problem, device, tuple(r for r in ranked if r.prediction.time <= limit))
+
+
+def candidates(problem: Problem, device: Device | None = None) -> list[Config]:
+    """The configurations worth timing, the fastest by prediction first; none for a problem whose C
+    has no element."""
+    if 0 in (problem.m, problem.n, problem.batch):
+        return []
+    return [r.config for r in plan(problem, device).ranked]
+
+
+def choose(problem: Problem, device: Device | None = None) -> Config:
+    """The candidate with the least predicted time."""
+    return plan(problem, device).chosen.config
+
+
+def explain(problem: Problem, device: Device | None = None) -> str:
+    """Why: predicted time, the part that binds, the runners-up."""
+    return plan(problem, device).text()

@@ -1,0 +1,111 @@
+"""What a device can do, in bytes, cycles and microseconds: the constants of the cost model, from
+readable JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from importlib.resources import files
+from math import isfinite
+from typing import Any
+
+from loopir.types import DType
+
+_SHIPPED = ("h200",)
+_WHOLE = ("sms", "shared_bytes", "l2_bytes")
+_TABLES = ("flops_per_cycle", "sustained_tflops", "slowness")
+
+
+@dataclass(frozen=True)
+class Device:
+    """Constants of one kind of GPU.
+
+    shared_bytes: shared memory that one block can have. flops_per_cycle: of the tensor cores of one
+    SM, by element type. sustained_tflops: of the device, by element type, where power limits it.
+    l2_tbps: what all SMs together receive from L2 while they read the same panels at the same time;
+    skewed_l2_tbps: while each is at another place of K; sm_kb_per_us: what one SM can receive.
+    launch_us: an empty launch; next_launch_us: a second kernel behind the first. start_us: until
+    the first panel is there, out of DRAM; latency_us: from asking for a panel to having it;
+    crossing: how much longer loads take whose rows lie across lines of 128 bytes.
+    panel_cycles: what a panel costs beyond its products. epilogue_us, store_kb_per_us: what a tile
+    costs an SM behind its last panel, and at what rate it is stored. slot_kb_per_us: at what rate
+    an SM stores or loads partial tiles; arrive_us: to publish one. slowness: measured over computed
+    time of the products, by kernel (`Tiling.name`); 1 if not said.
+    """
+
+    name: str
+    sms: int
+    shared_bytes: int
+    l2_bytes: int
+    clock_ghz: float
+    flops_per_cycle: Mapping[str, float]
+    sustained_tflops: Mapping[str, float]
+    dram_tbps: float
+    l2_tbps: float
+    skewed_l2_tbps: float
+    sm_kb_per_us: float
+    launch_us: float
+    next_launch_us: float
+    start_us: float
+    latency_us: float
+    crossing: float
+    panel_cycles: float
+    epilogue_us: float
+    store_kb_per_us: float
+    slot_kb_per_us: float
+    arrive_us: float
+    slowness: Mapping[str, float] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.sms))
+
+    def flops_per_us(self, dtype: DType) -> float:
+        """Of the tensor cores of one SM."""
+        return self.flops_per_cycle[dtype.value] * self.clock_ghz * 1e3
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Device":
+        """ValueError names a field that is missing, unknown, or no positive number."""
+        names = {f.name for f in fields(cls)}
+        if not isinstance(data, Mapping) or set(data) != names:
+            given = set(data) if isinstance(data, Mapping) else set()
+            raise ValueError(f"device: missing {names - given or '-'}, unknown {given - names}")
+        for name, value in data.items():
+            _check(name, value)
+        return cls(**data)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def text(self) -> str:
+        """The JSON of a file, a line a constant, which `read_device` reads."""
+        lines = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in self.to_json().items()]
+        slow = ",\n".join(f"    {json.dumps(k)}: {v}" for k, v in self.slowness.items())
+        lines[-1] = '  "slowness": {' + (f"\n{slow}\n  " if slow else "") + "}"
+        return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def read_device(text: str) -> Device:
+    """The device that a file of JSON describes. ValueError: it is none."""
+    return Device.from_json(json.loads(text))
+
+
+def shipped() -> dict[str, Device]:
+    """The devices that are part of this package, by name."""
+    folder = files("backends.planner") / "devices"
+    found = (read_device((folder / f"{name}.json").read_text("utf-8")) for name in _SHIPPED)
+    return {device.name: device for device in found}
+
+
+def _check(name: str, value: Any) -> None:
+    if name == "name":
+        good = isinstance(value, str) and value != ""
+    elif name in _TABLES:
+        good = isinstance(value, Mapping) and all(map(_is_positive, value.values()))
+    else:
+        good = type(value) is int and value > 0 if name in _WHOLE else _is_positive(value)
+    if not good:
+        raise ValueError(f"device: {name} cannot be {value!r}")
+
+
+def _is_positive(value: Any) -> bool:
+    return type(value) in (int, float) and isfinite(value) and value > 0

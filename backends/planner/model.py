@@ -1,0 +1,180 @@
+"""The predicted time of a configuration, by what it goes into."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from backends.planner.config import Config, Kind
+from backends.planner.device import Device
+from backends.planner.problem import Problem
+from backends.planner.tile_cost import products_us, tiling
+from backends.planner.work import Work, overlaps_tiles, stage_bytes, work_of
+from passes.stream_k import Merge
+
+_BLEND = 5  # the norm by which times that overlap add up
+_KEPT_SHARE = 0.7  # of L2, that operands can fill and be found again
+_OVERLAPPED = 0.6  # of an epilogue, where the next tile's panels are loaded meanwhile
+_LINE_BYTES = 128
+_GEMV_REGISTERS, _SM_REGISTERS = 22, 65536  # of a thread beside sums and loads; of an SM
+_LOADED = 1.75  # latency while all of DRAM's rate is used
+_GROUP = 8  # rows of tiles that blocks of a wave share
+
+
+class Term(Enum):
+    """A part of a predicted time; the value is the text form."""
+
+    PRODUCTS = "products"
+    L2 = "L2 to the SMs"
+    DRAM = "DRAM"
+    LATENCY = "latency of loads"
+    POWER = "power"
+    LAUNCH = "launch and first panel"
+    EPILOGUE = "epilogues"
+    FOLD = "fold"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Microseconds. The first five overlap: together they take `panels`; the others do not."""
+
+    products: float
+    l2: float
+    dram: float
+    latency: float
+    power: float
+    launch: float
+    epilogue: float
+    fold: float
+
+    @property
+    def panels(self) -> float:
+        """Of the panel loops: what overlaps, blended, or what power allows."""
+        parts = (self.products, self.l2, self.dram, self.latency)
+        return max(self.power, sum(part**_BLEND for part in parts) ** (1 / _BLEND))
+
+    @property
+    def time(self) -> float:
+        return self.launch + self.panels + self.epilogue + self.fold
+
+    @property
+    def binds(self) -> Term:
+        """The largest part."""
+        return max(self.parts, key=lambda term: self.parts[term])
+
+    @property
+    def parts(self) -> dict[Term, float]:
+        return {term: getattr(self, term.name.lower()) for term in Term}
+
+
+def predict(
+    config: Config, problem: Problem, device: Device, work: Work | None = None
+) -> Prediction:
+    """The time of one launch, operands out of DRAM. `work`: what `work_of` counts, where it is
+    known. LoopIRError, ValueError: the configuration has no meaning, or none for this problem."""
+    if config.kind is Kind.GEMV:
+        return _gemv(config, problem, device)
+    work = work or work_of(config, problem, device)
+    slowness = device.slowness.get(tiling(config).name, 1.0)
+    crossing = _crossing(config, problem, device)
+    return Prediction(
+        products=work.panels_of_sm * products_us(config, problem, device) * slowness,
+        l2=_l2(config, problem, device, work) * crossing,
+        dram=_dram(config, problem, device, work),
+        latency=work.chain * device.latency_us / max(1, config.num_stages - 1) * crossing,
+        power=problem.flops / device.sustained_tflops[problem.dtype.value] / 1e6,
+        launch=device.launch_us + device.start_us,
+        epilogue=_epilogue(config, problem, device, work),
+        fold=_fold(config, problem, device, work),
+    )
+
+
+def _gemv(config: Config, problem: Problem, device: Device) -> Prediction:
+    """A read of the matrix. A block loads its next part when the one before is multiplied."""
+    vectors, many = sorted((config.bm, config.bn))
+    of_thread = many * config.bk / (32 * config.num_warps)
+    registers = of_thread * (vectors + 0.5) + _GEMV_REGISTERS
+    resident = max(1, int(_SM_REGISTERS / (registers * 32 * config.num_warps)))
+    blocks = -(-max(problem.m, problem.n) // many)
+    rounds = -(-blocks // (device.sms * resident))
+    panels = -(-problem.k // config.bk)
+    return Prediction(
+        products=0,
+        l2=0,
+        dram=problem.least_bytes / (device.dram_tbps * 1e6),
+        latency=rounds * panels * device.latency_us * _LOADED,
+        power=0,
+        launch=device.launch_us + device.latency_us,
+        epilogue=device.epilogue_us,
+        fold=0,
+    )
+
+
+# --- loads
+
+
+def _l2(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """What all SMs receive together, or the busiest one by itself."""
+    stage = stage_bytes(config, problem)
+    tbps = device.skewed_l2_tbps if work.is_skewed else device.l2_tbps
+    together = work.tiles * work.panels * stage / (tbps * 1e6)
+    return max(together, work.panels_of_sm * stage / (device.sm_kb_per_us * 1e3))
+
+
+def _crossing(config: Config, problem: Problem, device: Device) -> float:
+    """How much longer loads take, of the operands whose rows lie across lines."""
+    shares = (config.bm, config.bn)
+    crossed = (row * problem.dtype.bytes % _LINE_BYTES != 0 for row in problem.rows)
+    share = sum(s for s, is_crossed in zip(shares, crossed, strict=True) if is_crossed)
+    return 1 + (device.crossing - 1) * share / sum(shares)
+
+
+def _dram(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """What is read and written, cold, over the device's rate."""
+    moved = _dram_bytes(config, problem, device, work) + work.slots * _slot_bytes(config, problem)
+    return moved / (device.dram_tbps * 1e6)
+
+
+def _dram_bytes(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """Operands that fit in L2 are read once; larger ones once by each wave that needs them."""
+    element, result = problem.dtype.bytes, problem.m * problem.n * problem.result.bytes
+    once = (problem.m + problem.n) * problem.k * element
+    if once <= _KEPT_SHARE * device.l2_bytes:
+        return problem.batch * (once + result)
+    rows_in_tiles = -(-problem.m // config.bm)
+    rows = min(_GROUP, rows_in_tiles)
+    columns = -(-device.sms // rows)
+    wave = (min(rows * config.bm, problem.m) + min(columns * config.bn, problem.n)) * problem.k
+    waves = -(-work.tiles // device.sms)
+    return problem.batch * result + max(problem.batch * once, waves * wave * element)
+
+
+# --- behind the panels
+
+
+def _epilogue(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """Of the busiest SM; blocks that share one hide all but their own. A fold has its own."""
+    tile_kb = config.bm * config.bn * problem.result.bytes / 1e3
+    one = device.epilogue_us + tile_kb / device.store_kb_per_us
+    turns = max(work.rounds, work.tiles_of_sm // max(1, work.resident), 1)
+    shown = 1 + (turns - 1) * _OVERLAPPED if overlaps_tiles(config) else turns
+    return one * shown
+
+
+def _fold(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """Parts of split tiles: stored, told, loaded by the last to arrive, or by a second kernel on
+    all SMs."""
+    if work.merge is None:
+        return 0.0
+    slot = _slot_bytes(config, problem) / 1e3 / device.slot_kb_per_us
+    store = work.slots_of_sm * slot
+    if work.merge is Merge.FIXUP:
+        return store + device.next_launch_us + work.slots * slot / device.sms
+    folds = -(-_split_tiles(work) // device.sms)
+    return store + device.arrive_us + folds * work.contributors * slot
+
+
+def _split_tiles(work: Work) -> int:
+    return max(1, work.slots // work.contributors)
+
+
+def _slot_bytes(config: Config, problem: Problem) -> int:
+    return config.bm * config.bn * problem.accumulator.bytes

@@ -1,0 +1,203 @@
+"""What a configuration asks of a device: panels and tiles of the busiest multiprocessor, partial
+tiles, blocks that run at a time. Counted, not timed."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from backends.planner.config import Config
+from backends.planner.device import Device
+from backends.planner.problem import Problem
+from passes.base import Pass
+from passes.decomposition import Schedule
+from passes.descriptors import DescriptorsPass
+from passes.flatten import FlattenPass
+from passes.pipeline import parse_pipeline
+from passes.stream_k import Decomposition, Merge, StreamKPass
+from passes.stream_k.options import is_split_k, merge_of
+from passes.stream_k.planning import schedule_of
+
+_SM_REGISTERS, _SM_THREADS, _SM_BLOCKS = 65536, 2048, 32
+_OTHER_REGISTERS = 32  # of a thread, beside the accumulator
+GROUP_ROWS = 64  # of the products of a warp group
+_OTHER_SHARED = 1024  # bytes that a block has beside its stages: barriers, and the system's own
+
+
+@dataclass(frozen=True)
+class Work:
+    """Counts of one launch.
+
+    tiles, panels: of the product, and of one tile. active: SMs that have a block. resident: blocks
+    that an SM has at a time. panels_of_sm, tiles_of_sm: what the busiest SM computes and what it
+    finishes; chain: panels one behind the other there. rounds: blocks one behind the other.
+    contributors: of the tile that has most. slots: partial tiles that are stored; slots_of_sm: by
+    the busiest SM. is_skewed: SMs are at different places of K at a time.
+    """
+
+    tiles: int
+    panels: int
+    active: int
+    resident: int
+    panels_of_sm: int
+    tiles_of_sm: int
+    chain: int
+    rounds: int
+    contributors: int = 1
+    slots: int = 0
+    slots_of_sm: int = 0
+    merge: Merge | None = None
+    is_skewed: bool = False
+
+
+def work_of(config: Config, problem: Problem, device: Device) -> Work:
+    """The counts of `config` on `problem`. LoopIRError: its pipeline has no meaning."""
+    across = _ceildiv(problem.m, config.bm) * _ceildiv(problem.n, config.bn)
+    tiles, panels = problem.batch * across, max(1, _ceildiv(problem.k, config.bk))
+    resident = residents(config, problem, device)
+    walk = stream_k_of(config)
+    if walk is None:
+        return _blocks(tiles, panels, tiles, panels, resident, device.sms)
+    schedule = schedule_of(walk, tiles, panels)
+    if schedule is None:
+        raise ValueError(f"{config}: the planner wants its units said")
+    if is_split_k(walk):
+        splits = max(map(schedule.contributors, range(1)), default=1) if tiles else 1
+        return _split(walk, tiles, panels, splits, resident, device.sms)
+    if walk.decomposition is Decomposition.DATA_PARALLEL:
+        return _persistent(tiles, panels, schedule.units, device.sms)
+    return _walked(walk, schedule, device.sms)
+
+
+def _blocks(tiles: int, panels: int, blocks: int, share: int, resident: int, sms: int) -> Work:
+    """Blocks of one tile or of one slice, which a free SM takes in order."""
+    each, rounds = _ceildiv(blocks, sms), _ceildiv(blocks, sms * resident)
+    return Work(
+        tiles=tiles,
+        panels=panels,
+        active=min(blocks, sms),
+        resident=min(resident, each),
+        panels_of_sm=each * share,
+        tiles_of_sm=each,
+        chain=rounds * share,
+        rounds=rounds,
+    )
+
+
+def _split(
+    walk: StreamKPass, tiles: int, panels: int, splits: int, resident: int, sms: int
+) -> Work:
+    work = _blocks(tiles, panels, tiles * splits, _ceildiv(panels, splits), resident, sms)
+    if splits == 1:
+        return work
+    return replace(
+        work,
+        tiles_of_sm=0,
+        contributors=splits,
+        slots=tiles * splits,
+        slots_of_sm=work.tiles_of_sm,
+        merge=merge_of(walk),
+    )
+
+
+def _persistent(tiles: int, panels: int, units: int, sms: int) -> Work:
+    """Unit u takes tiles u, u + units, ...; units u, u + SMs, ... share an SM."""
+    places = range(0, units, sms)
+    of_sm = sum(_ceildiv(tiles - first, units) for first in places)
+    rounds = _ceildiv(tiles, units) if units else 0
+    return Work(
+        tiles=tiles,
+        panels=panels,
+        active=min(units, sms),
+        resident=max(1, len(places)),
+        panels_of_sm=of_sm * panels,
+        tiles_of_sm=of_sm,
+        chain=rounds * panels,
+        rounds=rounds,
+    )
+
+
+def _walked(walk: StreamKPass, schedule: Schedule, sms: int) -> Work:
+    """Units that walk segments, one an SM."""
+    each = [schedule.segments(unit) for unit in range(schedule.units)]
+    loads = [sum(s.k1 - s.k0 for s in segments) for segments in each]
+    parts = [sum(s.contributors > 1 for s in segments) for segments in each]
+    whole = [len(segments) - part for segments, part in zip(each, parts, strict=True)]
+    split = schedule.split_tiles()
+    per_sm = _ceildiv(schedule.units, sms)
+    return Work(
+        tiles=schedule.tiles,
+        panels=schedule.panels,
+        active=min(schedule.units, sms),
+        resident=max(1, per_sm),
+        panels_of_sm=max(loads, default=0) * per_sm,
+        tiles_of_sm=max(whole, default=0) * per_sm,
+        chain=max(loads, default=0),
+        rounds=1,
+        contributors=max(map(schedule.contributors, split), default=1),
+        slots=sum(parts),
+        slots_of_sm=max(parts, default=0) * per_sm,
+        merge=merge_of(walk) if split else None,
+        is_skewed=walk.decomposition in _SKEWED,
+    )
+
+
+_SKEWED = (Decomposition.AUTO, Decomposition.STREAM_K, Decomposition.HYBRID)
+
+
+# --- one block
+
+
+def residents(config: Config, problem: Problem, device: Device) -> int:
+    """Blocks that an SM can have at a time, by shared memory, registers and threads; at least one.
+    An estimate: the compiler says what it really takes."""
+    threads = 32 * config.num_warps
+    registers = min(255, config.bm * config.bn // threads + _OTHER_REGISTERS)
+    by_shared = device.shared_bytes // (shared_bytes(config, problem) + _OTHER_SHARED)
+    by_registers = _SM_REGISTERS // (registers * threads)
+    return max(1, min(by_shared, by_registers, _SM_THREADS // threads, _SM_BLOCKS))
+
+
+def shared_bytes(config: Config, problem: Problem) -> int:
+    """Bytes of the stages of a block, and of the tile that a descriptor stores while the next
+    one's panels are under way."""
+    stages = config.num_stages - (0 if computes_in_groups(config) else 1)
+    is_walk = (walk := stream_k_of(config)) is not None and not is_split_k(walk)
+    stored = config.bm * config.bn * problem.result.bytes if is_walk and descriptors(config) else 0
+    return stages * stage_bytes(config, problem) + stored
+
+
+def computes_in_groups(config: Config) -> bool:
+    """Whether a tile has the rows that warp groups (wgmma) multiply; else warps do (mma)."""
+    rows = config.tile[1 if config.swapped else 0]
+    return min(rows if isinstance(rows, tuple) else (rows,)) >= GROUP_ROWS
+
+
+def stage_bytes(config: Config, problem: Problem) -> int:
+    """Bytes of the panels of A and B that a block loads at a time."""
+    return (config.bm + config.bn) * config.bk * problem.dtype.bytes
+
+
+# --- passes of a configuration
+
+
+def stream_k_of(config: Config) -> StreamKPass | None:
+    """The pass that shares out its panels; None: a block a tile."""
+    return next((p for p in _passes(config.pipeline) if isinstance(p, StreamKPass)), None)
+
+
+def descriptors(config: Config) -> bool:
+    """Whether tiles move by descriptors."""
+    return any(isinstance(p, DescriptorsPass) for p in _passes(config.pipeline))
+
+
+def overlaps_tiles(config: Config) -> bool:
+    """Whether the first panels of a tile are loaded while the one before is finished."""
+    return any(isinstance(p, FlattenPass) for p in _passes(config.pipeline))
+
+
+@lru_cache(maxsize=4096)
+def _passes(pipeline: str) -> tuple[Pass, ...]:
+    return parse_pipeline(pipeline).passes
+
+
+def _ceildiv(a: int, b: int) -> int:
+    return -(-a // b)

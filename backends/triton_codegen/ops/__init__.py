@@ -1,0 +1,1 @@
+"""Operations on tensors: planned, compiled, kept and launched. These modules import torch."""

@@ -1,0 +1,45 @@
+"""`loopir-triton calibrate`: measure the constants of this machine's GPU, for `plan` and
+`matmul`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from passes.cli import DONE, REFUSED, complain
+
+_TOOL = "loopir-triton calibrate"
+
+
+def main(argv: list[str]) -> int:
+    """Run the command; the exit code."""
+    args = _parser().parse_args(argv)
+    import torch
+
+    if not torch.cuda.is_available():
+        complain(f"{_TOOL}: there is no GPU that torch can use")
+        return REFUSED
+    from backends.triton_codegen.ops.calibrate import calibrate
+    from backends.triton_codegen.ops.devices import calibrated_path, device_of
+    from backends.triton_codegen.ops.pins import write_whole
+
+    device = calibrate(device_of(torch.cuda.current_device()), complain)
+    path = args.output or calibrated_path(device.name)
+    write_whole(path, device.text())
+    print(f"{device.name}: {path}")
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=_TOOL,
+        allow_abbrev=False,
+        description="Measure the constants of the planner's cost model on this machine's GPU, in "
+        "about a minute, and write them as JSON.",
+    )
+    text = "where to write them (the user's cache, where matmul finds them)"
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

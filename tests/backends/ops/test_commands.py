@@ -1,0 +1,69 @@
+"""`loopir-triton plan` and `calibrate`."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from backends.planner import Config, Problem, choose, read_device, shipped
+from backends.triton_codegen.tool import main
+from passes.cli import DONE, REFUSED, USAGE
+
+
+def test_plan_says_what_why_and_what_else(capsys):
+    assert main(["plan", "1536x1536x4096"]) == DONE
+    text = capsys.readouterr().out
+    assert str(choose(Problem(1536, 1536, 4096))) in text
+    assert "us predicted, bound by" in text
+    assert "runners-up of" in text
+
+
+def test_plan_reads_a_whole_problem(capsys):
+    assert main(["plan", "64x64x64", "f16->f32", "batch=2", "bias=f32"]) == DONE
+    assert capsys.readouterr().out.startswith("64x64x64 f16->f32 row*col batch=2 bias=f32 on")
+
+
+def test_plan_as_json_reads_back(capsys):
+    assert main(["plan", "1536x1536x4096", "--json"]) == DONE
+    data = json.loads(capsys.readouterr().out)
+    first = data["candidates"][0]
+    assert Config.from_json(first["config"]) == Config.parse(first["text"])
+    assert first["us"] == min(row["us"] for row in data["candidates"])
+
+
+def test_plan_takes_the_constants_of_a_device(tmp_path: Path, capsys):
+    path = tmp_path / "device.json"
+    slow = {**shipped()["NVIDIA H200"].to_json(), "name": "slow", "launch_us": 1000.0}
+    path.write_text(json.dumps(slow))
+    assert main(["plan", "64x64x64", "--device", str(path)]) == DONE
+    assert "on slow: 10" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["64x64"], "does not begin with MxNxK"),
+        (["0x64x64"], "C has no element"),
+        (["64x64x64", "--device", "/nowhere.json"], "nowhere.json"),
+        ([], "required"),
+    ],
+)
+def test_plan_refuses_in_words(arguments: list[str], message: str, capsys):
+    assert main(["plan", *arguments]) == USAGE
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_calibrate_needs_a_gpu(capsys):
+    assert main(["calibrate"]) == REFUSED
+    assert "no GPU" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+def test_calibrate_writes_a_device_that_plan_reads(tmp_path: Path):
+    path = tmp_path / "device.json"
+    assert main(["calibrate", "-o", str(path)]) == DONE
+    device = read_device(path.read_text())
+    assert device.name == torch.cuda.get_device_name()
+    assert choose(Problem(4096, 4096, 4096), device)

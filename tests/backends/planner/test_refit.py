@@ -1,0 +1,71 @@
+"""Constants are found again from times that the model itself computed."""
+
+from dataclasses import replace
+
+import pytest
+
+from backends.planner import Config, Problem, predict, shipped
+from backends.planner.refit import Sample, main, misfit, read_samples, refit, rounded
+
+H200 = shipped()["NVIDIA H200"]
+HEADER = "m,n,k,batch,dtype,out_dtype,a_layout,b_layout,arm,config,status,us"
+PLAIN = "tile-order{group=8},descriptors"
+ROWS = (
+    f'2048,2048,2048,1,bf16,bf16,row,col,x,"gemm 128x256x64 w8 s3: {PLAIN}",ok,27.4',
+    "2048,2048,2048,1,bf16,bf16,row,col,cublas,,ok,27.0",
+    f'2048,2048,2048,1,bf16,bf16,row,col,y,"gemm 64x64x64 w4 s3: {PLAIN}",refused,',
+)
+
+
+def made(device, sizes=(64, 512, 4096)) -> list[Sample]:
+    """Predicted times of some problems on `device`, as if they were measured."""
+    tiles = (f"gemm 128x128x64 w4 s4: {PLAIN}", f"gemm 64x64x64 w4 s6: {PLAIN}")
+    pairs = [(Problem(m, 4096, k), Config.parse(t)) for m in sizes for k in sizes for t in tiles]
+    return [Sample(p, c, predict(c, p, device).time) for p, c in pairs]
+
+
+def test_rows_that_timed_a_configuration_are_read():
+    (sample,) = read_samples("\n".join((HEADER, *ROWS)))
+    assert (sample.problem, sample.us) == (Problem(2048, 2048, 2048), 27.4)
+    assert str(sample.config) == f"gemm 128x256x64 w8 s3: {PLAIN}"
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2", HEADER.replace(",us", "") + "\n"])
+def test_another_file_is_refused(text: str):
+    with pytest.raises(ValueError, match="no CSV of a bench"):
+        read_samples(text)
+
+
+def test_what_fits_is_left_alone():
+    device = replace(H200, slowness={})
+    assert refit(device, made(device)) == device
+
+
+@pytest.mark.parametrize("name", ["dram_tbps", "start_us", "epilogue_us"])
+def test_a_constant_that_is_off_is_found_again(name: str):
+    truth = replace(H200, slowness={})
+    off = replace(truth, **{name: 1.3 * getattr(truth, name)})
+    samples = made(truth)
+    found = refit(off, samples)
+    assert misfit(found, samples) < 0.1 * misfit(off, samples)
+
+
+def test_a_slow_kernel_is_told_from_a_slow_device():
+    name = "128x128x64 w4 s4 descriptors"
+    truth = replace(H200, slowness={name: 1.5})
+    found = refit(replace(truth, slowness={}), made(truth, (512, 2048, 4096)))
+    assert found.slowness[name] > 1.15 * found.slowness.get("64x64x64 w4 s6 descriptors", 1.0)
+
+
+def test_rounding_leaves_out_what_says_nothing():
+    device = replace(H200, dram_tbps=3.45678, slowness={"a": 1.004, "b": 1.2345})
+    assert rounded(device).dram_tbps == 3.46
+    assert rounded(device).slowness == {"b": 1.23}
+
+
+def test_the_command_writes_a_device(tmp_path, capsys):
+    source, target = tmp_path / "sweep.csv", tmp_path / "device.json"
+    source.write_text("\n".join((HEADER, *ROWS)))
+    assert main([str(source), "-o", str(target)]) == 0
+    assert '"name": "NVIDIA H200"' in target.read_text()
+    assert "misfit" in capsys.readouterr().err

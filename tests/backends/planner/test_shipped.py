@@ -1,0 +1,109 @@
+"""Every configuration that the planner may choose, compiled for the H200 without one: it fits, and
+neither spills nor multiplies one product after the other."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from backends.planner import Config, Kind, Problem, choose, family, shipped
+from backends.planner.work import shared_bytes
+from backends.triton_codegen import AotKernel, compile
+
+H200 = shipped()["NVIDIA H200"]
+#: of which each family of configurations is met at least once
+PROBLEMS = (
+    Problem(4096, 4096, 4096),
+    Problem(1536, 1536, 4096),
+    Problem(1408, 768, 8192),
+    Problem(128, 128, 16384),
+    Problem(512, 512, 16384),
+    Problem(1, 4096, 4096),
+    Problem(4, 4096, 4096),
+    Problem(16, 4096, 4096),
+    Problem(64, 2112, 7168),
+    Problem(8, 1024, 8192),
+    Problem(16, 24576, 1536),
+    Problem(4096, 16, 4096),
+    Problem(4096, 1, 4096),
+)
+
+
+def kinds() -> dict[str, tuple[Problem, Config]]:
+    """One configuration of each tile with each schedule, whatever the number of splits."""
+    found: dict[str, tuple[Problem, Config]] = {}
+    for problem in PROBLEMS:
+        for config in family(problem, H200):
+            found.setdefault(re.sub(r"splits=\d+", "splits", str(config)), (problem, config))
+    return found
+
+
+CHOSEN = {str(choose(p)): (p, choose(p)) for p in PROBLEMS}
+KINDS = kinds()
+
+
+def compiled(problem: Problem, config: Config) -> AotKernel:
+    return compile(config.program(problem), "cuda:90", **config.settings())
+
+
+def check(problem: Problem, config: Config) -> None:
+    for kernel in compiled(problem, config).kernels:
+        assert kernel.spill_bytes == 0
+        assert kernel.warnings == ()
+        assert kernel.shared_bytes <= H200.shared_bytes
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_choice_neither_spills_nor_waits(name: str):
+    check(*CHOSEN[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [n for n in KINDS if n not in CHOSEN])
+def test_no_candidate_spills_or_waits(name: str):
+    check(*KINDS[name])
+
+
+def test_control_a_tile_that_spills_is_found():
+    problem = Problem(4096, 4096, 4096)
+    with pytest.raises(AssertionError):
+        check(problem, Config((128, 256, 32), num_warps=4, num_stages=2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gemm 128x64x64 w4 s5: tile-order{group=8},descriptors",
+        "gemm 64x64x64 w4 s6: stream-k{decomposition=data-parallel units=132},descriptors",
+        "gemm 16x32x128 w4 s8",
+    ],
+)
+def test_shared_memory_is_what_the_planner_counts(text: str):
+    problem, config = Problem(4096, 4096, 4096), Config.parse(text)
+    counted = shared_bytes(config, problem)
+    assert 0 <= compiled(problem, config).shared_bytes - counted < 256
+
+
+def test_the_family_covers_its_kinds():
+    texts = [str(config) for _, config in KINDS.values()]
+    for word in ("k-aligned", "data-parallel", "fixup", "workspace", "swapped", "gemv", "(128+64)"):
+        assert any(word in text for text in texts), word
+    assert any(config.kind is Kind.GEMM and not config.pipeline for _, config in KINDS.values())
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
+def test_a_family_is_small_and_each_member_is_there_once(problem: Problem):
+    members = family(problem, H200)
+    assert 10 < len(members) < 110
+    assert len(set(members)) == len(members)
+
+
+def test_without_rows_at_multiples_of_16_bytes_tiles_move_by_pointers():
+    odd = replace(PROBLEMS[0], k=4093)
+    assert not any("descriptors" in c.pipeline for c in family(odd, H200))
+    assert any("descriptors" in c.pipeline for c in family(replace(odd, k=4096), H200))
+
+
+@pytest.mark.parametrize("field", ["m", "n", "batch"])
+def test_an_empty_result_has_no_candidate(field: str):
+    assert family(replace(PROBLEMS[0], **{field: 0}), H200) == []
