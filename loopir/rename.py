@@ -42,8 +42,16 @@ def fresh_names(wanted: Mapping[str, str], taken: Collection[str]) -> dict[str, 
 def renamed(body: Body, taken: Collection[str]) -> Body:
     """`body` with each name that its statements make (tiles, scalars, flags, loop variables)
     replaced by one that is not `taken`, wherever it occurs."""
-    made = (name for _, stmt in walk(body) for name in sorted(names_made(stmt)))
-    names = fresh_names({name: name for name in made}, taken)
+    return with_names(body, fresh_names({name: name for name in names_within(body)}, taken))
+
+
+def names_within(body: Body) -> tuple[str, ...]:
+    """The names that the statements of `body` make, in text order."""
+    return tuple(name for _, stmt in walk(body) for name in sorted(names_made(stmt)))
+
+
+def with_names(body: Body, names: Mapping[str, str]) -> Body:
+    """`body` with other names for tiles, scalars, flags and loop variables, wherever they occur."""
     symbols = {old: sym(new) for old, new in names.items()}
 
     def changed(leaf: Any) -> Any:

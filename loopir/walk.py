@@ -43,7 +43,17 @@ def node_at(root: Any, path: Path) -> Any:
 
 def body_fields(stmt: Stmt) -> tuple[str, ...]:
     """The fields of a statement that hold nested bodies, in text order."""
-    return tuple(n for n in ("body", "then", "orelse") if hasattr(stmt, n))
+    return _body_fields(type(stmt))
+
+
+@cache
+def _body_fields(cls: type) -> tuple[str, ...]:
+    return tuple(n for n in ("body", "then", "orelse") if n in _field_names(cls))
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls))
 
 
 def walk(body: Body, path: Path = ()) -> Iterator[Placed]:
@@ -120,7 +130,7 @@ def expressions(node: Any) -> Iterator[Expr]:
     for value in _parts(node, nested):
         if isinstance(value, sympy.Expr):
             yield value
-        elif is_dataclass(value) or isinstance(value, tuple):
+        elif _has_parts(type(value)):
             yield from expressions(value)
 
 
@@ -131,8 +141,8 @@ def _parts(node: Any, skip: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 @cache
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls))
+def _has_parts(cls: type) -> bool:
+    return is_dataclass(cls) or issubclass(cls, tuple)
 
 
 def symbol_names(node: Any) -> frozenset[str]:

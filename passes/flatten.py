@@ -1,26 +1,45 @@
 """Let a persistent block load the first panels of its next tile while it finishes this one.
 
 Before:
-    for tile in unit .. TILES step UNITS {
+    for turn in 0 .. WAVES + top + 1 - it // span {
+      let first = max(tile - UNITS * WAVES, 0)
+      ...
+      if k0 == 0 and k1 == P {
+        store C[ti * BM +: BM, tj * BN +: BN], acc masked
+      } else {
+        store partials[first + unit, 0 +: BM, 0 +: BN], acc
+      }
 After `flatten`:
-    for tile in unit .. TILES step UNITS flattened {
+    for turn in 0 .. WAVES + top + 1 - it // span flattened {
+      ...
+      if k0 == 0 and k1 == P {
+        store C[ti * BM +: BM, tj * BN +: BN], acc masked
+      }
+      if not (k0 == 0 and k1 == P) {
+        let first = max(tile - UNITS * WAVES, 0)
+        store partials[first + unit, 0 +: BM, 0 +: BN], acc
+      }
 
 The word is a hint to the backend, which makes one software-pipelined loop of the loop over tiles
-and the loop over panels (`flatten=True` of `tl.range`).
+and the loop over panels (`flatten=True` of `tl.range`). Triton's FuseNestedLoops, which does that,
+fails on an `else`, and on a scalar from the tile's body that only a branch reads.
 
-Requires: FL01 a sequential loop has a reduce directly in its body, and no branch, as that of
-    `stream-k{decomposition=data-parallel units=...}`; FL02 it is not flattened yet.
+Requires: FL01 a sequential loop has a reduce in its body, and nothing but it loops or waits there,
+    as in `stream-k{decomposition=data-parallel units=...}`, and `decomposition=k-aligned` with
+    `merge=fixup`; FL02 it is not flattened yet.
 Guarantees: same values, same bits. No workspace, no zeroing.
-Not handled: walks that come to parts of tiles, since what they do behind a reduce depends on the
-    part, and Triton's fusion of loops takes no branch.
+Not handled: walks whose last arrivers fold, a loop in a branch: the fused loop has no stages then.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from loopir.nodes import Body, For, If, Program, Reduce, While
+from loopir.nodes import Arrive, Body, For, If, Let, Negate, Program, Reduce, Set, Stmt, While
+from loopir.rename import fresh_name, with_names
+from loopir.symbols import Expr
 from loopir.types import ForKind
-from loopir.walk import Path, map_bodies, walk
+from loopir.walk import Path, map_bodies, names_in_use, symbol_names, walk
 from passes.base import Pass, Refusal, Rows
 
 
@@ -49,31 +68,83 @@ class FlattenPass(Pass):
         return Plan(marked) if marked else (_refusal(loops[0][0] if loops else None),)
 
     def rewrite(self, program: Program, plan: Plan) -> Program:
-        kernels = tuple(replace(k, body=_flattened(k.body)) for k in program.kernels)
-        return replace(program, kernels=kernels)
+        kernels = []
+        for kernel in program.kernels:
+            used = {*names_in_use(program, kernel)}
+            kernels.append(replace(kernel, body=_flattened(kernel.body, used)))
+        return replace(program, kernels=tuple(kernels))
 
     def report(self, plan: Plan) -> Rows:
         return (("flattened loops", ", ".join(plan.loops)),)
 
 
-def _walks_tiles(loop: For) -> bool:
-    has_branch = any(isinstance(s, If | While) for _, s in walk(loop.body))
-    has_reduce = any(isinstance(s, Reduce) for s in loop.body)
-    return loop.kind is ForKind.SEQUENTIAL and has_reduce and not has_branch
-
-
-def _flattened(body: Body) -> Body:
-    return tuple(
-        replace(s, flattened=True)
-        if isinstance(s, For) and _walks_tiles(s)
-        else map_bodies(s, _flattened)
-        for s in body
-    )
-
-
 def _refusal(path: Path | None) -> Refusal:
     if path is None:
-        rule = "a sequential loop over tiles has a reduce in its body, and no branch"
+        rule = "a sequential loop over tiles has a reduce in its body, and no other loop"
         hint = "run stream-k with decomposition=data-parallel units=... before"
         return Refusal("FL01", rule, ("kernels", 0), "no such loop", hint)
     return Refusal("FL02", "a loop is flattened once", path, "flattened already", "leave it out")
+
+
+# --- which loops
+
+
+def _walks_tiles(loop: For) -> bool:
+    at = [i for i, stmt in enumerate(loop.body) if isinstance(stmt, Reduce)]
+    if loop.kind is not ForKind.SEQUENTIAL or len(at) != 1:
+        return False
+    before, after = loop.body[: at[0]], loop.body[at[0] + 1 :]
+    other = (s for _, s in (*walk(before), *walk(after)))
+    is_plain = not any(isinstance(s, For | While | Reduce | Arrive | Set) for s in other)
+    return is_plain and not any(isinstance(s, If) for s in before)
+
+
+# --- the rewrite
+
+
+def _flattened(body: Body, used: set[str]) -> Body:
+    def changed(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, For) and _walks_tiles(stmt):
+            return replace(stmt, flattened=True, body=_sunk(_without_else(stmt.body), used))
+        return map_bodies(stmt, lambda nested: _flattened(nested, used))
+
+    return tuple(map(changed, body))
+
+
+def _without_else(body: Body) -> Body:
+    """No branch changes what its condition reads: there is no `set`."""
+    return tuple(part for stmt in body for part in _branches(stmt))
+
+
+def _branches(stmt: Stmt) -> Iterator[Stmt]:
+    if not isinstance(stmt, If) or not stmt.orelse:
+        yield stmt
+        return
+    yield If(stmt.cond, stmt.then)
+    yield If(Negate(stmt.cond), stmt.orelse)
+
+
+def _sunk(body: Body, used: set[str]) -> Body:
+    """`body` with each scalar that only branches read in these."""
+    for let in [s for s in reversed(body) if isinstance(s, Let) and isinstance(s.expr, Expr)]:
+        readers = [s for s in body if let.name in _names(s)]
+        if readers and all(isinstance(s, If) and let.name not in symbol_names(s) for s in readers):
+            body = tuple(_moved(body, let, used))
+    return body
+
+
+def _names(stmt: Stmt) -> frozenset[str]:
+    """The scalars that a statement and those nested in it read."""
+    return frozenset().union(*(symbol_names(s) for _, s in walk((stmt,))))
+
+
+def _moved(body: Body, let: Let, used: set[str]) -> Iterator[Stmt]:
+    """The first branch has it by its name, others by one of their own."""
+    name = let.name
+    for stmt in body:
+        if isinstance(stmt, If) and let.name in _names(stmt):
+            yield replace(stmt, then=with_names((let, *stmt.then), {let.name: name}))
+            name = fresh_name(let.name, used)
+            used.add(name)
+        elif stmt != let:
+            yield stmt

@@ -2,6 +2,7 @@
 
 from passes.base import Pass
 from passes.descriptors import DescriptorsPass
+from passes.epilogue_pieces import EpiloguePiecesPass
 from passes.flatten import FlattenPass
 from passes.local_storage import LocalStoragePass
 from passes.mma_expand import MmaExpandPass
@@ -12,6 +13,7 @@ from passes.tile_order import TileOrderPass
 
 _ALL = (
     DescriptorsPass,
+    EpiloguePiecesPass,
     FlattenPass,
     LocalStoragePass,
     MmaExpandPass,

@@ -19,7 +19,7 @@ Tile: TypeAlias = tuple[Extent, Extent, int]
 _EXTENT = r"(\d+|\(\d+(?:\+\d+)+\))"
 _TEXT = re.compile(
     rf"(?P<kind>gemm|gemv) {_EXTENT}x{_EXTENT}x(?P<bk>\d+)"
-    r" w(?P<warps>\d+) s(?P<stages>\d+)(?P<swapped> swapped)?(?:: (?P<pipeline>.+))?"
+    r" w(?P<warps>\d+) s(?P<stages>\d+)(?P<swapped> swapped)?(?P<pdl> pdl)?(?:: (?P<pipeline>.+))?"
 )
 
 
@@ -36,9 +36,9 @@ class Config:
 
     tile: (BM, BN, BK); an extent of several pieces, each a power of two, is a tuple. Of a GEMV: the
     rows and the columns of the matrix that a block takes at a time are its BN (or BM) and BK.
-    pipeline: text of the passes that run on the tiled program. num_warps, num_stages: fields of the
-    backend's Settings. swapped: C^T = B^T A^T is computed, and stored transposed. ValueError names
-    a bad field.
+    pipeline: text of the passes that run on the tiled program. num_warps, num_stages, launch_pdl
+    (`pdl` in the text): fields of the backend's Settings. swapped: C^T = B^T A^T is computed, and
+    stored transposed. ValueError names a bad field.
     """
 
     tile: Tile
@@ -47,6 +47,7 @@ class Config:
     num_stages: int = 3
     swapped: bool = False
     kind: Kind = Kind.GEMM
+    launch_pdl: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", Kind(self.kind))
@@ -54,8 +55,10 @@ class Config:
         for name in ("num_warps", "num_stages"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise ValueError(f"{name}: an int >= 1, not {getattr(self, name)!r}")
-        if type(self.swapped) is not bool or not isinstance(self.pipeline, str):
-            raise ValueError("swapped is a bool, pipeline is text")
+        if {type(self.swapped), type(self.launch_pdl)} != {bool}:
+            raise ValueError("swapped and launch_pdl are bools")
+        if not isinstance(self.pipeline, str):
+            raise ValueError(f"pipeline: text, not {self.pipeline!r}")
         object.__setattr__(self, "pipeline", _checked(self.pipeline))
 
     @property
@@ -70,9 +73,9 @@ class Config:
     def bk(self) -> int:
         return self.tile[2]
 
-    def settings(self) -> dict[str, int]:
+    def settings(self) -> dict[str, Any]:
         """Fields of the backend's Settings: `compile(config.program(p), **config.settings())`."""
-        return {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        return {name: getattr(self, name) for name in ("num_warps", "num_stages", "launch_pdl")}
 
     def program(self, problem: Problem) -> Program:
         """The program that computes `problem` this way, all its passes run; parameters A, B, then
@@ -88,9 +91,10 @@ class Config:
 
     def __str__(self) -> str:
         sizes = "x".join(map(_extent_text, self.tile))
-        swapped = " swapped" if self.swapped else ""
-        end = f": {self.pipeline}" if self.pipeline else ""
-        return f"{self.kind.value} {sizes} w{self.num_warps} s{self.num_stages}{swapped}{end}"
+        words = f"{self.kind.value} {sizes} w{self.num_warps} s{self.num_stages}"
+        words += " swapped" if self.swapped else ""
+        words += " pdl" if self.launch_pdl else ""
+        return f"{words}: {self.pipeline}" if self.pipeline else words
 
     @classmethod
     def parse(cls, text: str) -> "Config":
@@ -105,6 +109,7 @@ class Config:
             num_stages=int(found["stages"]),
             swapped=found["swapped"] is not None,
             kind=Kind(found["kind"]),
+            launch_pdl=found["pdl"] is not None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -116,6 +121,7 @@ class Config:
             "pipeline": self.pipeline,
             "num_warps": self.num_warps,
             "num_stages": self.num_stages,
+            "launch_pdl": self.launch_pdl,
         }
 
     @classmethod
@@ -126,7 +132,7 @@ class Config:
         return cls(**data)
 
 
-_FIELDS = ("kind", "tile", "swapped", "pipeline", "num_warps", "num_stages")
+_FIELDS = ("kind", "tile", "swapped", "pipeline", "num_warps", "num_stages", "launch_pdl")
 
 
 # --- programs

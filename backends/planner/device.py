@@ -23,13 +23,15 @@ class Device:
     SM, by element type. sustained_tflops: of the device, by element type, where power limits it.
     l2_tbps: what all SMs together receive from L2 while they read the same panels at the same time;
     skewed_l2_tbps: while each is at another place of K; sm_kb_per_us: what one SM can receive.
-    launch_us: an empty launch; next_launch_us: a second kernel behind the first. start_us: until
+    launch_us: an empty launch; next_launch_us: a second kernel behind the first;
+    overlapped_launch_us: one whose blocks take their places before (launch_pdl). start_us: until
     the first panel is there, out of DRAM; latency_us: from asking for a panel to having it;
     crossing: how much longer loads take whose rows lie across lines of 128 bytes.
     panel_cycles: what a panel costs beyond its products. epilogue_us, store_kb_per_us: what a tile
     costs an SM behind its last panel, and at what rate it is stored. slot_kb_per_us: at what rate
-    an SM stores or loads partial tiles; arrive_us: to publish one. slowness: measured over computed
-    time of the products, by kernel (`Tiling.name`); 1 if not said.
+    an SM stores or loads partial tiles row by row, fragment_kb_per_us: as accumulators have them;
+    arrive_us: to publish one. slowness: measured over computed time of the products, by kernel
+    (`Tiling.name`); 1 if not said.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Device:
     sm_kb_per_us: float
     launch_us: float
     next_launch_us: float
+    overlapped_launch_us: float
     start_us: float
     latency_us: float
     crossing: float
@@ -52,6 +55,7 @@ class Device:
     epilogue_us: float
     store_kb_per_us: float
     slot_kb_per_us: float
+    fragment_kb_per_us: float
     arrive_us: float
     slowness: Mapping[str, float] = field(default_factory=dict)
 

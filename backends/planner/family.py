@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from backends.planner.config import Config, Extent, Kind
 from backends.planner.device import Device
 from backends.planner.problem import Problem
-from backends.planner.work import residents, shared_bytes
+from backends.planner.work import residents, shared_bytes, vector_residents
 from loopir.errors import LoopIRError
 
 _ROW_BYTES = 128  # of K that a narrow panel takes: a row of swizzled shared memory
@@ -17,7 +17,6 @@ _FEW_ROWS = 64  # of C, up to which loads are all that counts
 _SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 _PANELS_OF_PART = 2  # at least, of a slice
 _LEAST_PANELS = (4, 16)  # of a part of the tail
-_MOST_PRODUCTS = 16_384  # of a block of a GEMV at a time: 128 a thread of 4 warps
 _MOST_FOLDED = 128  # elements of the accumulators of a thread, beside which others have room
 _ALIGNED_ELEMENTS = 128 * 128  # of a tile, from which on its tail is worth sharing out
 
@@ -111,8 +110,9 @@ def _vectors(p: Problem) -> Iterator[Config]:
     vectors = 1 << (few - 1).bit_length()
     for columns, depth, warps in VECTORS:
         tile = (vectors, columns, depth) if p.m <= p.n else (columns, vectors, depth)
-        if vectors * columns * depth <= _MOST_PRODUCTS:
-            yield Config(tile, num_warps=warps, num_stages=1, kind=Kind.GEMV)
+        config = Config(tile, num_warps=warps, num_stages=1, kind=Kind.GEMV)
+        if vector_residents(config):
+            yield config
 
 
 def _thin(p: Problem, device: Device) -> Iterator[Config]:

@@ -3,18 +3,19 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from backends.planner.blocks import stage_bytes, vector_residents
 from backends.planner.config import Config, Kind
 from backends.planner.device import Device
+from backends.planner.passes_of import keeps_fragments, overlaps_tiles
 from backends.planner.problem import Problem
 from backends.planner.tile_cost import products_us, tiling
-from backends.planner.work import Work, overlaps_tiles, stage_bytes, work_of
+from backends.planner.work import Work, work_of
 from passes.stream_k import Merge
 
 _BLEND = 5  # the norm by which times that overlap add up
 _KEPT_SHARE = 0.7  # of L2, that operands can fill and be found again
 _OVERLAPPED = 0.6  # of an epilogue, where the next tile's panels are loaded meanwhile
 _LINE_BYTES = 128
-_GEMV_REGISTERS, _SM_REGISTERS = 22, 65536  # of a thread beside sums and loads; of an SM
 _LOADED = 1.75  # latency while all of DRAM's rate is used
 _GROUP = 8  # rows of tiles that blocks of a wave share
 
@@ -89,12 +90,8 @@ def predict(
 
 def _gemv(config: Config, problem: Problem, device: Device) -> Prediction:
     """A read of the matrix. A block loads its next part when the one before is multiplied."""
-    vectors, many = sorted((config.bm, config.bn))
-    of_thread = many * config.bk / (32 * config.num_warps)
-    registers = of_thread * (vectors + 0.5) + _GEMV_REGISTERS
-    resident = max(1, int(_SM_REGISTERS / (registers * 32 * config.num_warps)))
-    blocks = -(-max(problem.m, problem.n) // many)
-    rounds = -(-blocks // (device.sms * resident))
+    blocks = -(-max(problem.m, problem.n) // max(config.bm, config.bn))
+    rounds = -(-blocks // (device.sms * max(1, vector_residents(config))))
     panels = -(-problem.k // config.bk)
     return Prediction(
         products=0,
@@ -164,10 +161,12 @@ def _fold(config: Config, problem: Problem, device: Device, work: Work) -> float
     all SMs."""
     if work.merge is None:
         return 0.0
-    slot = _slot_bytes(config, problem) / 1e3 / device.slot_kb_per_us
+    rate = device.fragment_kb_per_us if keeps_fragments(config) else device.slot_kb_per_us
+    slot = _slot_bytes(config, problem) / 1e3 / rate
     store = work.slots_of_sm * slot
     if work.merge is Merge.FIXUP:
-        return store + device.next_launch_us + work.slots * slot / device.sms
+        launch = device.overlapped_launch_us if config.launch_pdl else device.next_launch_us
+        return store + launch + work.slots * slot / device.sms
     folds = -(-_split_tiles(work) // device.sms)
     return store + device.arrive_us + folds * work.contributors * slot
 

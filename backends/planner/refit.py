@@ -30,6 +30,7 @@ FITTED = (
     "skewed_l2_tbps",
     "sm_kb_per_us",
     "next_launch_us",
+    "overlapped_launch_us",
     "start_us",
     "latency_us",
     "crossing",
@@ -37,6 +38,7 @@ FITTED = (
     "epilogue_us",
     "store_kb_per_us",
     "slot_kb_per_us",
+    "fragment_kb_per_us",
     "arrive_us",
 )
 _STEPS = (0.2, 0.12, 0.08, 0.05, 0.03, 0.02)  # of a constant, by round

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from backends.planner.blocks import GROUP_ROWS, pieces
 from backends.planner.config import Config, Extent
 from backends.planner.device import Device
+from backends.planner.passes_of import descriptors
 from backends.planner.problem import Problem
-from backends.planner.work import GROUP_ROWS, descriptors
 
 _SHARED_BYTES = 128  # that an SM reads from shared memory in a cycle
 _SMALL_SHARE = 0.5  # of the full rate, for products of fewer rows (mma)
@@ -24,7 +25,7 @@ class Tiling:
     @property
     def name(self) -> str:
         """`128x256x64 w8 s3 descriptors`: all that the time of a panel depends on."""
-        head = str(replace(self.config, pipeline="")).removeprefix("gemm ")
+        head = str(replace(self.config, pipeline="", launch_pdl=False)).removeprefix("gemm ")
         return f"{head} descriptors" if descriptors(self.config) else head
 
 
@@ -40,8 +41,8 @@ def products_us(config: Config, problem: Problem, device: Device) -> float:
     flops = device.flops_per_cycle[problem.dtype.value]
     cycles = sum(
         _product_cycles(rows, columns, tile.depth, flops, element)
-        for rows in _pieces(tile.rows)
-        for columns in _pieces(tile.columns)
+        for rows in pieces(tile.rows)
+        for columns in pieces(tile.columns)
     )
     return (cycles + device.panel_cycles) / device.clock_ghz / 1e3
 
@@ -56,6 +57,3 @@ def _product_cycles(rows: int, columns: int, depth: int, flops: float, element: 
     read = groups * (GROUP_ROWS + columns) * depth * element / _SHARED_BYTES
     return max(cycles, read)
 
-
-def _pieces(extent: Extent) -> tuple[int, ...]:
-    return extent if isinstance(extent, tuple) else (extent,)

@@ -2,24 +2,16 @@
 tiles, blocks that run at a time. Counted, not timed."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+from backends.planner.blocks import residents
 from backends.planner.config import Config
 from backends.planner.device import Device
+from backends.planner.passes_of import stream_k_of
 from backends.planner.problem import Problem
-from passes.base import Pass
 from passes.decomposition import Schedule
-from passes.descriptors import DescriptorsPass
-from passes.flatten import FlattenPass
-from passes.pipeline import parse_pipeline
 from passes.stream_k import Decomposition, Merge, StreamKPass
 from passes.stream_k.options import is_split_k, merge_of
 from passes.stream_k.planning import schedule_of
-
-_SM_REGISTERS, _SM_THREADS, _SM_BLOCKS = 65536, 2048, 32
-_OTHER_REGISTERS = 32  # of a thread, beside the accumulator
-GROUP_ROWS = 64  # of the products of a warp group
-_OTHER_SHARED = 1024  # bytes that a block has beside its stages: barriers, and the system's own
 
 
 @dataclass(frozen=True)
@@ -141,62 +133,6 @@ def _walked(walk: StreamKPass, schedule: Schedule, sms: int) -> Work:
 
 
 _SKEWED = (Decomposition.AUTO, Decomposition.STREAM_K, Decomposition.HYBRID)
-
-
-# --- one block
-
-
-def residents(config: Config, problem: Problem, device: Device) -> int:
-    """Blocks that an SM can have at a time, by shared memory, registers and threads; at least one.
-    An estimate: the compiler says what it really takes."""
-    threads = 32 * config.num_warps
-    registers = min(255, config.bm * config.bn // threads + _OTHER_REGISTERS)
-    by_shared = device.shared_bytes // (shared_bytes(config, problem) + _OTHER_SHARED)
-    by_registers = _SM_REGISTERS // (registers * threads)
-    return max(1, min(by_shared, by_registers, _SM_THREADS // threads, _SM_BLOCKS))
-
-
-def shared_bytes(config: Config, problem: Problem) -> int:
-    """Bytes of the stages of a block, and of the tile that a descriptor stores while the next
-    one's panels are under way."""
-    stages = config.num_stages - (0 if computes_in_groups(config) else 1)
-    is_walk = (walk := stream_k_of(config)) is not None and not is_split_k(walk)
-    stored = config.bm * config.bn * problem.result.bytes if is_walk and descriptors(config) else 0
-    return stages * stage_bytes(config, problem) + stored
-
-
-def computes_in_groups(config: Config) -> bool:
-    """Whether a tile has the rows that warp groups (wgmma) multiply; else warps do (mma)."""
-    rows = config.tile[1 if config.swapped else 0]
-    return min(rows if isinstance(rows, tuple) else (rows,)) >= GROUP_ROWS
-
-
-def stage_bytes(config: Config, problem: Problem) -> int:
-    """Bytes of the panels of A and B that a block loads at a time."""
-    return (config.bm + config.bn) * config.bk * problem.dtype.bytes
-
-
-# --- passes of a configuration
-
-
-def stream_k_of(config: Config) -> StreamKPass | None:
-    """The pass that shares out its panels; None: a block a tile."""
-    return next((p for p in _passes(config.pipeline) if isinstance(p, StreamKPass)), None)
-
-
-def descriptors(config: Config) -> bool:
-    """Whether tiles move by descriptors."""
-    return any(isinstance(p, DescriptorsPass) for p in _passes(config.pipeline))
-
-
-def overlaps_tiles(config: Config) -> bool:
-    """Whether the first panels of a tile are loaded while the one before is finished."""
-    return any(isinstance(p, FlattenPass) for p in _passes(config.pipeline))
-
-
-@lru_cache(maxsize=4096)
-def _passes(pipeline: str) -> tuple[Pass, ...]:
-    return parse_pipeline(pipeline).passes
 
 
 def _ceildiv(a: int, b: int) -> int:

@@ -156,6 +156,8 @@ def _compiled(
         "num_stages": settings.num_stages,
         "enable_fp_fusion": settings.fp_fusion,
     }
+    if settings.launch_pdl and len(module.kernels) > 1 and not target.has_descriptors:
+        raise CodegenError(f"{target.text}: launch_pdl needs cuda:90 or newer")
     function = getattr(load(module.source), info.name)
     signature = {a.name: _signature(a) for a in info.args}
     constants = {(i,): a.value for i, a in enumerate(info.args) if a.kind is ArgKind.CONSTANT}

@@ -114,6 +114,23 @@ def from_slot(x, rows: tl.constexpr, columns: tl.constexpr):
     return tl.reshape(x, (rows, columns))
 """
 
+_AFTER_PREVIOUS = """\
+@triton.jit
+def after_previous():
+    # of a programmatic dependent launch: the kernel before has ended, and what it stored is seen
+    tl.extra.cuda.gdc_wait()
+"""
+
+_START_NEXT = """\
+@triton.jit
+def start_next():
+    # the blocks of the next kernel may take their places; they wait before they read
+    tl.extra.cuda.gdc_launch_dependents()
+"""
+
+#: what kernels that overlap call
+OVERLAPPING = frozenset({"after_previous", "start_next"})
+
 HELPERS = {
     "floor_div": _FLOOR_DIV,
     "floor_mod": _FLOOR_MOD,
@@ -122,6 +139,8 @@ HELPERS = {
     "settled": _SETTLED,
     "to_slot": _TO_SLOT,
     "from_slot": _FROM_SLOT,
+    "after_previous": _AFTER_PREVIOUS,
+    "start_next": _START_NEXT,
     "tanh": _TANH,
     "nan_amax": _NAN_AMAX,
     "nan_amin": _NAN_AMIN,

@@ -140,6 +140,7 @@ class _KernelEmitter(MemoryWriter):
     def _root(self) -> Expr:
         """Writes the whole body; returns the number of blocks."""
         (root,) = self.kernel.body
+        self._overlap()
         path: Path = ("body", 0)
         if is_parallel_loop(root):
             self.path = path
@@ -150,6 +151,16 @@ class _KernelEmitter(MemoryWriter):
         self.write(f"{self.scalar(root.iv)} = {_PROGRAM_ID}")
         self.statements(root.body, (*path, "body"))
         return root.extent
+
+    def _overlap(self) -> None:
+        """How kernels that overlap keep their order: each waits for the end of the one before."""
+        if not self.settings.launch_pdl:
+            return
+        calls = ["after_previous"] if self.index > 0 else []
+        calls += ["start_next"] if self.index + 1 < len(self.program.kernels) else []
+        self.helpers.update(calls)
+        for name in calls:
+            self.write(f"{name}()")
 
     def _grid(self, grid: Grid, path: Path) -> Expr:
         band = tuple(grid_band(grid, path))

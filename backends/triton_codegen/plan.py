@@ -24,7 +24,7 @@ LOCALS = frozenset(
     {
         *("num_warps", "num_stages", "blocks_per_sm", "workspace", "memory", "tensors", "device"),
         *("sms", "options", "starts", "key", "plan", "sizes", "calls", "counters", "tiles"),
-        *("blocks", "boxes", "parts"),
+        *("blocks", "boxes", "parts", "later"),
     }
 )
 _MOST_BLOCKS = 2**31
@@ -215,12 +215,18 @@ class PlanWriter:
         limits = [line for info, name, _ in each for line in self._block_limit(info, name)]
         limits += [line for info, _, name in each for line in self._box_lines(info, name)]
         options = f"options = dict({', '.join(f'{n}={n}' for n in _COMPILED)}, {fusion})"
+        later = ["later = dict(options, launch_pdl=True)"] if self._overlaps else []
         lines = chain.from_iterable(starmap(self._call, each))
         calls = [*self.sizes.bindings(rest), "calls = (", *lines, ")"]
         if not self.sizes.divides_by_pick(rest):
-            return [*limits, options, *calls]
+            return [*limits, options, *later, *calls]
         idle = tuple_text([f"_Call({info.name}, 0, (), options)" for info in self.infos])
-        return [*limits, options, f"calls = {idle}", *self._under_blocks(calls)]
+        return [*limits, options, *later, f"calls = {idle}", *self._under_blocks(calls)]
+
+    @property
+    def _overlaps(self) -> bool:
+        """Whether kernels behind the first are launched while the one before runs."""
+        return self.settings.launch_pdl and len(self.infos) > 1
 
     def _call(self, info: KernelInfo, blocks: str, boxes: str) -> list[str]:
         call = f"_Call({info.name}, {blocks}, ("
@@ -238,7 +244,9 @@ class PlanWriter:
 
     def _call_lines(self, head: str, info: KernelInfo, tail: str = "") -> list[str]:
         scalars = [self._argument(a) for a in info.args if a.kind in _PLANNED]
-        end = ",), options)" if len(scalars) == 1 else "), options)"
+        is_later = self._overlaps and info not in (self.infos[0], self.infos[0].described)
+        options = "later" if is_later else "options"
+        end = f",), {options})" if len(scalars) == 1 else f"), {options})"
         return comma_lines(head, scalars, f"{end}{tail}", "")
 
     def _box_lines(self, info: KernelInfo, name: str) -> list[str]:

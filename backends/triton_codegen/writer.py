@@ -153,5 +153,5 @@ class KernelWriter:
 
 
 def _in_elements(arg: KernelArg) -> str:
-    shift = arg.dtype.bytes.bit_length() - 1 if arg.kind is ArgKind.STRIDE and arg.dtype else 0
-    return f" >> {shift}" if shift else ""
+    size = arg.dtype.bytes if arg.kind is ArgKind.STRIDE and arg.dtype else 1
+    return f" // {size}" if size > 1 else ""

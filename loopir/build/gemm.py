@@ -9,9 +9,8 @@ from itertools import product
 from loopir.build.arguments import Layout, check_name, check_sizes, choice, dtypes
 from loopir.build.epilogue import Epilogue, Output, Place, Writeback, writeback
 from loopir.build.nest import alloc, param
-from loopir.build.sides import PANEL, Extent, Side, Span, sides, sliced
+from loopir.build.sides import PANEL, Extent, Span, Tiling, sliced, tiling
 from loopir.nodes import Program
-from loopir.parser import parse
 from loopir.types import DType, Precision, Space
 
 Tile = tuple[Extent, Extent, int]
@@ -92,65 +91,41 @@ def _product(
         choice(Layout, layout, f"{buffer}_layout").contiguous + len(sizes) - 3
         for buffer, layout in zip("ab", layouts, strict=True)
     )
-    m, n, panel = sides(tile)
-    product = _Tiled(name, sizes, dtype, acc, out_dtype, m, n, panel, swapped, precision, epilogue)
-    return product.program(a, b)
+    batch = "NB, " if "NB" in sizes else ""
+    shape = tiling(tile)
+    made = _Tiled(batch, dtype, acc, out_dtype, shape, swapped, precision, epilogue)
+    params = (param("A", dtype, f"{batch}M, K", a), param("B", dtype, f"{batch}K, N", b))
+    return shape.program(name, (*params, *made.backs[0].params), sizes, made.body())
 
 
 @dataclass(frozen=True)
 class _Tiled:
-    """A product whose tiles are those of a block. An accumulator is of a piece of the rows and one
-    of the columns, in this order, or turned."""
+    """What a block does. An accumulator is of a piece of the rows and one of the columns, in this
+    order, or turned. `batch`: the text of a dimension before, if any."""
 
-    name: str
-    sizes: Mapping[str, int | None]
+    batch: str
     dtype: DType
     acc: DType
     out: DType
-    m: Side
-    n: Side
-    panel: int
+    tiling: Tiling
     swapped: bool
     precision: Precision
     epilogue: Epilogue | None
 
-    def program(self, *contiguous: int) -> Program:
-        """`contiguous`: the dimension of A and of B that has stride one."""
-        a, b = contiguous
-        params = (
-            param("A", self.dtype, f"{self._batch}M, K", a),
-            param("B", self.dtype, f"{self._batch}K, N", b),
-            *self._backs[0].params,
-        )
-        where = ", ".join(f"{name} = {value}" for name, value in self._where())
-        axes = {"nb": "NB"} if self._batch else {}
-        axes |= {side.iv: side.tiles for side in (self.m, self.n)}
-        head = (
-            f"kernel @{self.name}({', '.join(params)})",
-            f"where {where} {{",
-            f"grid ({', '.join(axes)}) in [{', '.join(axes.values())}] {{",
-        )
-        return parse("\n".join((*head, *self._body(), "}", "}")))
-
-    @property
-    def _batch(self) -> str:
-        return "NB, " if "NB" in self.sizes else ""
-
-    def _where(self) -> Iterator[tuple[str, object]]:
-        yield from ((name, size) for name, size in self.sizes.items() if size is not None)
-        yield from (*self.m.bindings(), *self.n.bindings(), ("BK", self.panel))
-        yield "P", "max(1, ceildiv(K, BK))"
-
     @cached_property
     def _pieces(self) -> tuple[tuple[Span, Span], ...]:
-        return tuple(product(self.m.spans, self.n.spans))
+        return tuple(product(self.tiling.m.spans, self.tiling.n.spans))
 
-    def _body(self) -> Iterator[str]:
+    def body(self) -> Iterator[str]:
         names = [f"acc{i.suffix}{j.suffix}" for i, j in self._pieces]
         for name, piece in zip(names, self._pieces, strict=True):
             yield alloc(name, self.acc, self._shape(*piece), Space.REGISTER)
-        yield from (self._staged(f"a{i.suffix}", self._shape(i, PANEL)) for i in self.m.spans)
-        yield from (self._staged(f"b{j.suffix}", self._shape(PANEL, j)) for j in self.n.spans)
+        yield from (
+            self._staged(f"a{i.suffix}", self._shape(i, PANEL)) for i in self.tiling.m.spans
+        )
+        yield from (
+            self._staged(f"b{j.suffix}", self._shape(PANEL, j)) for j in self.tiling.n.spans
+        )
         yield from (f"fill {name}, 0" for name in names)
         yield f"reduce ({', '.join(f'{name}: add' for name in names)}) {{"
         yield "for kp in 0 .. P {"
@@ -158,7 +133,7 @@ class _Tiled:
         yield "barrier"
         yield from (self._dot(*piece) for piece in self._pieces)
         yield from ("barrier", "}", "}")
-        yield from (line for back in self._backs for line in back.lines)
+        yield from (line for back in self.backs for line in back.lines)
 
     def _shape(self, rows: Span, columns: Span) -> str:
         sizes = (rows.size, columns.size)
@@ -168,14 +143,14 @@ class _Tiled:
         return alloc(name, self.dtype, shape, Space.SHARED)
 
     def _loads(self) -> Iterator[str]:
-        for i in self.m.spans:
+        for i in self.tiling.m.spans:
             yield f"coop_load a{i.suffix}, A{self._slice(i, PANEL, 'mk')} masked"
-        for j in self.n.spans:
+        for j in self.tiling.n.spans:
             yield f"coop_load b{j.suffix}, B{self._slice(PANEL, j, 'kn')} masked"
 
     def _slice(self, rows: Span, columns: Span, names: str) -> str:
         x, y = names
-        return sliced(rows, columns, (x, y), self.swapped, "nb, " if self._batch else "")
+        return sliced(rows, columns, (x, y), self.swapped, "nb, " if self.batch else "")
 
     def _dot(self, i: Span, j: Span) -> str:
         operands = f"b{j.suffix}, a{i.suffix}" if self.swapped else f"a{i.suffix}, b{j.suffix}"
@@ -183,13 +158,13 @@ class _Tiled:
         return f"dot acc{i.suffix}{j.suffix}, {operands}{precision}"
 
     @cached_property
-    def _backs(self) -> tuple[Writeback, ...]:
+    def backs(self) -> tuple[Writeback, ...]:
         return tuple(self._back(*piece) for piece in self._pieces)
 
     def _back(self, i: Span, j: Span) -> Writeback:
         place = Place(self._slice(i, j, "mn"), self._shape(i, j), Space.REGISTER, " masked")
         channel = Place(f"[{j.text}]", j.size, Space.REGISTER, " masked")
         suffix, spread = f"{i.suffix}{j.suffix}", 1 if self.swapped else 0
-        shape = f"{self._batch}M, N"
+        shape = f"{self.batch}M, N"
         out = Output("C", self.out, shape, place, "N", channel, spread, suffix)
         return writeback(f"acc{suffix}", self.acc, out, self.epilogue)

@@ -1,16 +1,15 @@
 """The canonical program of a product with one row or one column, or a few: element by element, on
 no tensor core."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from loopir.build.arguments import Layout, check_name, check_sizes, choice, dtypes, sum_dtype
 from loopir.build.epilogue import Epilogue, Output, Place, Writeback, writeback
 from loopir.build.nest import alloc, param
-from loopir.build.sides import PANEL, Side, Span, sides, sliced
+from loopir.build.sides import PANEL, Side, Span, Tiling, sliced, tiling
 from loopir.nodes import Program
-from loopir.parser import parse
 from loopir.types import DType, Space
 
 _MOST_VECTORS = 16
@@ -46,60 +45,39 @@ def gemv(
         choice(Layout, layout, f"{buffer}_layout").contiguous
         for buffer, layout in (("a", a_layout), ("b", b_layout))
     )
-    m, n, panel = sides(tile)
-    if len(m.pieces) > 1 or len(n.pieces) > 1 or min(*m.pieces, *n.pieces) > _MOST_VECTORS:
+    shape = tiling(tile)
+    pieces = (*shape.m.pieces, *shape.n.pieces)
+    if len(pieces) > 2 or min(pieces) > _MOST_VECTORS:
         raise ValueError(f"tile: BM or BN is at most {_MOST_VECTORS}, in one piece, not {tile!r}")
-    product = _Vectors(name, sizes, dtype, acc, out_dtype, m, n, panel, panel_sums, epilogue)
-    return product.program(a, b)
+    made = _Vectors(dtype, acc, out_dtype, shape, panel_sums, epilogue)
+    params = (param("A", dtype, "M, K", a), param("B", dtype, "K, N", b))
+    return shape.program(name, (*params, *made.backs[0].params), sizes, made.body())
 
 
 @dataclass(frozen=True)
 class _Vectors:
-    """The vectors are the few rows of A, and the matrix is B; or the few columns of B, and A."""
+    """What a block does. The vectors are the few rows of A, and the matrix is B; or the few columns
+    of B, and A."""
 
-    name: str
-    sizes: Mapping[str, int | None]
     dtype: DType
     acc: DType
     out: DType
-    m: Side
-    n: Side
-    panel: int
+    tiling: Tiling
     panel_sums: bool
     epilogue: Epilogue | None
-
-    def program(self, a: int, b: int) -> Program:
-        """`a`, `b`: the dimension of A and of B that has stride one."""
-        params = (
-            param("A", self.dtype, "M, K", a),
-            param("B", self.dtype, "K, N", b),
-            *self._backs[0].params,
-        )
-        where = ", ".join(f"{name} = {value}" for name, value in self._where())
-        head = (
-            f"kernel @{self.name}({', '.join(params)})",
-            f"where {where} {{",
-            f"grid (ti, tj) in [{self.m.tiles}, {self.n.tiles}] {{",
-        )
-        return parse("\n".join((*head, *self._body(), "}", "}")))
-
-    def _where(self) -> Iterator[tuple[str, object]]:
-        yield from ((name, size) for name, size in self.sizes.items() if size is not None)
-        yield from (*self.m.bindings(), *self.n.bindings(), ("BK", self.panel))
-        yield "P", "max(1, ceildiv(K, BK))"
 
     @property
     def _has_rows(self) -> bool:
         """Whether the vectors are rows, of A, and the matrix is B."""
-        return self.m.pieces <= self.n.pieces
+        return self.tiling.m.pieces <= self.tiling.n.pieces
 
     @property
     def _few(self) -> Side:
-        return self.m if self._has_rows else self.n
+        return self.tiling.m if self._has_rows else self.tiling.n
 
     @property
     def _many(self) -> Span:
-        (span,) = (self.n if self._has_rows else self.m).spans
+        (span,) = (self.tiling.n if self._has_rows else self.tiling.m).spans
         return span
 
     @property
@@ -112,7 +90,7 @@ class _Vectors:
     def _sums(self) -> str:
         return self._many.size if self.panel_sums else f"{self._many.size}, BK"
 
-    def _body(self) -> Iterator[str]:
+    def body(self) -> Iterator[str]:
         matrix, vector = ("b", "a") if self._has_rows else ("a", "b")
         accs = [f"acc{s}" for s in self._suffixes]
         for acc in accs:
@@ -166,7 +144,7 @@ class _Vectors:
         yield from self._back(suffix).lines
 
     @cached_property
-    def _backs(self) -> tuple[Writeback, ...]:
+    def backs(self) -> tuple[Writeback, ...]:
         return tuple(map(self._back, self._suffixes))
 
     def _back(self, suffix: str) -> Writeback:

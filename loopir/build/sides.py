@@ -1,9 +1,12 @@
-"""The sides of an output tile, in pieces, and the slices of matrices that belong to them, as
-text."""
+"""The sides of an output tile, in pieces, the slices of matrices that belong to them, and the grid
+around, as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from loopir.nodes import Program
+from loopir.parser import parse
 
 #: how long a side of a tile is: one piece, or several
 Extent: TypeAlias = int | tuple[int, ...]
@@ -59,18 +62,51 @@ class Side:
         yield self.size, " + ".join(names)
 
 
+#: of the summed index
 PANEL = Span("kp * BK", "BK")
 
 
-def sides(tile: Any) -> tuple[Side, Side, int]:
-    """The sides and the panel of a tile (BM, BN, BK), whose BM and BN may be tuples of pieces."""
+@dataclass(frozen=True)
+class Tiling:
+    """The sides of a tile, and how long a panel is."""
+
+    m: Side
+    n: Side
+    panel: int
+
+    def program(
+        self,
+        name: str,
+        params: Iterable[str],
+        sizes: Mapping[str, int | None],
+        body: Iterable[str],
+    ) -> Program:
+        """A grid of tiles, of each batch if there is a size NB, around the statements of one."""
+        where = ", ".join(f"{name} = {value}" for name, value in self._bindings(sizes))
+        axes = {"nb": "NB"} if "NB" in sizes else {}
+        axes |= {side.iv: side.tiles for side in (self.m, self.n)}
+        head = (
+            f"kernel @{name}({', '.join(params)})",
+            f"where {where} {{",
+            f"grid ({', '.join(axes)}) in [{', '.join(axes.values())}] {{",
+        )
+        return parse("\n".join((*head, *body, "}", "}")))
+
+    def _bindings(self, sizes: Mapping[str, int | None]) -> Iterator[tuple[str, object]]:
+        yield from ((name, size) for name, size in sizes.items() if size is not None)
+        yield from (*self.m.bindings(), *self.n.bindings(), ("BK", self.panel))
+        yield "P", "max(1, ceildiv(K, BK))"
+
+
+def tiling(tile: Any) -> Tiling:
+    """Of a tile (BM, BN, BK), whose BM and BN may be tuples of pieces."""
     if not isinstance(tile, tuple | list) or len(tile) != 3:
         raise ValueError(f"tile: (BM, BN, BK), not {tile!r}")
     *extents, panel = tile
     m, n = (tuple(e) if isinstance(e, tuple | list) else (e,) for e in extents)
     if any(type(p) is not int or p < 1 for p in (*m, *n, panel)) or not (m and n):
         raise ValueError(f"tile: ints >= 1, or tuples of them for BM and BN, not {tile!r}")
-    return Side("M", "ti", m), Side("N", "tj", n), panel
+    return Tiling(Side("M", "ti", m), Side("N", "tj", n), panel)
 
 
 def sliced(rows: Span, columns: Span, names: tuple[str, str], turned: bool, lead: str = "") -> str:

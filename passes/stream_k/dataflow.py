@@ -3,16 +3,14 @@ carries, what its accumulators start from, what becomes of them, who else uses t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from loopir.deps import Kind, scalar_values
 from loopir.effects import has_side_effect
 from loopir.nodes import Load, Store
 from loopir.symbols import Expr, substitute
 from loopir.walk import Path, Placed, is_wave_loop
-from passes.stream_k.nest import Nest
-
-_Edge: TypeAlias = tuple[Path, Path, dict[str, Any]]
+from passes.stream_k.nest import Edge, Nest
 
 
 def panel_count(nest: Nest) -> Expr:
@@ -71,7 +69,7 @@ def carried_by_waves(nest: Nest) -> Iterator[tuple[Path, str]]:
     its panels, and a later turn uses in or before its own; accumulators in the panels apart."""
     found = {
         (source, edge["object"]): None
-        for source, target, edge in _edges(nest)
+        for source, target, edge in nest.edges
         if edge["kind"] is Kind.RAW
         and _crosses_waves(nest, edge)
         and not _is_after(nest, target)
@@ -107,7 +105,7 @@ def other_uses(nest: Nest, back: Writeback) -> Iterator[Placed]:
     through its buffer or an alias of it."""
     touching = {
         path
-        for a, b, edge in _edges(nest)
+        for a, b, edge in nest.edges
         if edge["in_memory"] and back.path in (a, b)
         for path in (a, b)
     }
@@ -117,20 +115,14 @@ def other_uses(nest: Nest, back: Writeback) -> Iterator[Placed]:
 def unseparated(nest: Nest, back: Writeback) -> tuple[str, ...] | None:
     """None if no two runs of the writeback, and no two elements of its tile, meet in one element of
     the output. Else the variables that the element does not tell."""
-    found = [edge for a, b, edge in _edges(nest) if edge["in_memory"] and a == b == back.path]
+    found = [edge for a, b, edge in nest.edges if edge["in_memory"] and a == b == back.path]
     names = (name for edge in found for name in edge["untold"])
     return tuple(dict.fromkeys(names)) if found else None
 
 
-def _edges(nest: Nest) -> Iterator[_Edge]:
-    head = nest.grid_path[:2]
-    for source, target, edge in nest.dependences.edges(data=True):
-        yield (*head, *source), (*head, *target), edge
-
-
-def _values(nest: Nest) -> Iterator[_Edge]:
+def _values(nest: Nest) -> Iterator[Edge]:
     """The raw dependences through tiles, scalars and flags."""
-    return (e for e in _edges(nest) if e[2]["kind"] is Kind.RAW and not e[2]["in_memory"])
+    return (e for e in nest.edges if e[2]["kind"] is Kind.RAW and not e[2]["in_memory"])
 
 
 def _derived(nest: Nest) -> frozenset[Path]:

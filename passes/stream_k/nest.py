@@ -4,7 +4,7 @@ Reduce."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from loopir.deps import dependences
 from loopir.nodes import (
@@ -26,6 +26,9 @@ from passes.base import Refusal
 
 if TYPE_CHECKING:
     import networkx as nx
+
+#: from a statement, to one, what the dependence is
+Edge: TypeAlias = tuple[Path, Path, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,12 @@ class Nest:
     def dependences(self) -> "nx.MultiDiGraph":
         """Nodes are paths from the kernel, those of the nest less their first two steps."""
         return dependences(self.kernel)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """The dependences, between paths from the program."""
+        head, edges = self.grid_path[:2], self.dependences.edges(data=True)
+        return tuple(((*head, *source), (*head, *target), edge) for source, target, edge in edges)
 
     def inner(self, path: Path) -> Path:
         """The path, from the grid's body, of a statement in it."""

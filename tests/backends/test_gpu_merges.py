@@ -180,6 +180,28 @@ def test_slots_in_fragment_order_hold_the_same_bits(
     run.check()
 
 
+@pytest.mark.parametrize("schedule", ["units=132", "splits=5", "decomposition=split-k splits=13"])
+def test_kernels_that_overlap_give_the_same_bits_in_a_graph_too(schedule: str):
+    """With other inputs in every launch, so that a slot of the one before would show."""
+    program = product_of(SHAPE, f"merge=fixup {schedule}", EXACT, TILE)
+    kernel = compile(program, "jit", launch_pdl=True)
+    runs = [gpu_run(SHAPE, 10 * seed, EXACT) for seed in range(4)]
+    wanted = [run.expected()[0].bfloat16() for run in runs]
+    wrong = torch.zeros((), dtype=torch.int64, device=GPU)
+    for turn in range(100):
+        wrong += runs[turn % 4].launch(kernel).ne(wanted[turn % 4]).sum()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for run in runs:
+            kernel(*run.tensors)
+    for _ in range(25):
+        for run in runs:
+            run.poison()
+        graph.replay()
+        wrong += sum(r.c.tensor.ne(w).sum() for r, w in zip(runs, wanted, strict=True))
+    assert wrong.item() == 0
+
+
 @pytest.mark.parametrize("layout", ["row", "fragments"])
 @pytest.mark.parametrize("pieces", [None, 1, 4, 64])
 def test_few_tiles_of_many_parts_are_folded_in_pieces(pieces: int | None, layout: str):

@@ -4,7 +4,7 @@ interpreter, bit for bit on small integers."""
 import pytest
 import torch
 
-from backends.triton_codegen import AotKernel, compile, emit, helpers
+from backends.triton_codegen import AotKernel, compile, emit, helpers, tiles
 from backends.triton_codegen.masks import Masks
 from loopir.errors import CodegenError
 from loopir.parser import parse
@@ -70,6 +70,12 @@ def test_a_wrong_combination_along_an_axis_is_noticed(monkeypatch, helper, right
 def test_a_mask_that_is_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.setattr(Masks, "kept", lambda *_: "")
     assert differing(TEXTS[name]) > 0
+
+
+def test_the_other_half_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    half = tiles._half
+    monkeypatch.setattr(tiles, "_half", lambda *args: half(*args[:-1], 1 - args[-1]))
+    assert differing(TEXTS["PARTS"]) > 0
 
 
 def test_a_mask_in_32_bits_is_noticed(monkeypatch: pytest.MonkeyPatch):

@@ -272,6 +272,16 @@ REFUSED: dict[str, tuple[tuple[Edit, ...], str, str]] = {
         "it masks along axis 0 of x, which the waves split",
         "ewise y = cast(f32, max(mask(mask(x + 1, 0, t, 5, 0), 1, 0, 7, 1), 0))",
     ),
+    "part of the split axis": (
+        (before(ADD, "alloc h: register f32[WM // 2, N]\n      ewise h = part(x, 0, 1, 2)"),),
+        "every wave has its own part of h, along axis 0, which does not fit",
+        "ewise h = part(x, 0, 1, 2)",
+    ),
+    "part of a shared tile for parts": (
+        ((ADD, "      ewise y = x + part(k, 0, 0, 4)\n"),),
+        "k is allocated outside the loop, and no wave can have a part of it",
+        "ewise y = x + part(k, 0, 0, 4)",
+    ),
     "mask that the wave moves": (
         ((ADD, "      ewise y = mask(x, 1, w, 5, 0)\n"),),
         "it decides more than where the tiles of accesses start",
@@ -398,6 +408,12 @@ ACCEPTED: dict[str, tuple[Edit, ...]] = {
         ("ceildiv(M, BM)", "1"),
     ),
     "mask along the other axis": ((ADD, "      ewise y = mask(x, 1, t, 5, 9)\n"),),
+    "part of the other axis": (
+        (ADD, "      ewise y = x + expand(sum(part(x, 1, 1, 4), 1), 1)\n"),
+    ),
+    "part of what is broadcast along the split axis": (
+        (ADD, "      ewise y = x + expand(part(sum(k, 0), 0, 0, 1), 0)\n"),
+    ),
     "mask of what is broadcast along the split axis": (
         (ADD, "      fill c, 3\n      ewise y = x + mask(expand(c, 0), 0, 4, 5 * t, 9)\n"),
     ),

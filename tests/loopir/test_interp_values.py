@@ -224,6 +224,23 @@ def test_a_mask_runs_along_its_axis_and_broadcasts_over_the_others():
     assert (cube[:, :3] > 0).all()
 
 
+@pytest.mark.parametrize("dtype", ["f8e5m2", "bf16", "f32", "i8", "i64"])
+def test_parts_are_equal_and_side_by_side(dtype: str):
+    counted = rounded(1.0 + np.arange(32).reshape(4, 8), DType(dtype))
+
+    def found(part: str) -> np.ndarray:
+        return masked(dtype, part, (4, 8))
+
+    for i in range(8):
+        column = np.broadcast_to(counted[:, i : i + 1], (4, 8))
+        assert same_bits(found(f"part(x, 1, {i}, 8)"), column.copy())
+        assert same_bits(found(f"part(part(x, 1, {i // 4}, 2), 1, {i % 4}, 4)"), column.copy())
+    for i in range(4):
+        row = np.broadcast_to(counted[i : i + 1], (4, 8))
+        assert same_bits(found(f"part(x, 0, {i}, 4)"), row.copy())
+    assert same_bits(found("part(x, 1, 0, 1)"), counted)
+
+
 def test_a_mask_replaces_nan_and_infinity():
     found = masked("f32", "mask(x * inf - inf, 1, 0, 0, -inf)")
     assert (found == -np.inf).all()

@@ -166,6 +166,9 @@ A, B = ir.TileRef("a"), ir.TileRef("b")
          ir.Mask(ir.Apply("mul", (A, B)), 1, sym("kp") * sym("BK"), sym("K"),
                  ir.Literal(float("-inf")))),
         ("mask", ir.TileRef("mask")),
+        ("part(a + b, 1, 3, 4)", ir.Part(ir.Apply("add", (A, B)), 1, 3, 4)),
+        ("part(part(a, 0, 0, 1), 1, 0, 2)", ir.Part(ir.Part(A, 0, 0, 1), 1, 0, 2)),
+        ("part", ir.TileRef("part")),
     ],
 )  # fmt: skip
 def test_element_wise_expressions_keep_their_tree(text: str, expected: ir.Ewise_):
@@ -319,6 +322,10 @@ def test_control_characters_do_not_reach_the_terminal():
         (["ewise t = mask(a, 0, k, K, b)"], "expected a number, found `b`"),
         (["ewise t = mask(a, 0, k < K, K, 0)"], "expected `,`, found `<`"),
         (["ewise t = mask(a, 0, A[k], K, 0)"], "element is read by a statement of its own"),
+        (["ewise t = part(a, 0, 1)"], "expected `,`, found `)`"),
+        (["ewise t = part(a, 0, i, 2)"], "expected a number, found `i`"),
+        (["ewise t = part(a, 0, -1, 2)"], "expected a number, found `-`"),
+        (["ewise t = part(0, 2)"], "expected `,`, found `)`"),
         (["ewise t = reduce_an(a, 0)"], "did you mean `reduce_and`?"),
         (["paralel i in 0 .. 4 {", "}"], "did you mean `parallel`?"),
         (["ewise t = a % b"], "expected end of line, found `%`"),

@@ -78,6 +78,7 @@ WRONG_PRINTERS: dict[str, Callable[[str], str]] = {
     "loses an order": lambda t: t.replace(" order along_m", ""),
     "weakens a comparison": lambda t: t.replace(" <= ", " < "),
     "masks from zero": lambda t: re.sub(r"(mask\(\w+, \d), [^,()]+,", r"\1, 0,", t),
+    "takes the first part": lambda t: re.sub(r"(part\(\w+, \d), [1-3],", r"\1, 0,", t),
     "runs in parallel": lambda t: t.replace("for ", "parallel "),
     "drops a line": lambda t: t.replace("barrier\n", "\n", 1),
     "prints nothing": lambda t: "",

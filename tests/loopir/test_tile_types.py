@@ -6,7 +6,17 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from loopir.nodes import EWISE_FUNCTIONS, Apply, AxisReduce, Cast, Expand, Literal, Mask, TileRef
+from loopir.nodes import (
+    EWISE_FUNCTIONS,
+    Apply,
+    AxisReduce,
+    Cast,
+    Expand,
+    Literal,
+    Mask,
+    Part,
+    TileRef,
+)
 from loopir.parser import parse
 from loopir.symbols import sym
 from loopir.tile_types import (
@@ -75,6 +85,20 @@ def test_an_axis_is_made_and_removed_where_it_can_be(axis):
     assert reduced == (array.sum(axis).shape if 0 <= axis <= 1 else None)
     masked = ewise_shape(Mask(TileRef("m"), axis, sym("k"), sym("K"), Literal(0)), TILES)
     assert masked == (array.shape if 0 <= axis <= 1 else None)
+    part = ewise_shape(Part(TileRef("m"), axis, 1, 2), TILES)
+    assert part == (np.split(array, 2, axis)[1].shape if 0 <= axis <= 1 else None)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6, 8])
+@pytest.mark.parametrize("count", range(-1, 10))
+def test_there_are_parts_where_a_power_of_two_divides_the_axis(count: int, size: int):
+    tiles = {"t": TileType((3, size), DType.F32)}
+    exist = count in (1, 2, 4, 8) and size % count == 0
+    for index in range(-1, 10):
+        mistakes: list[str] = []
+        found = ewise_shape(Part(TileRef("t"), 1, index, count), tiles, mistakes)
+        assert found == ((3, size // count) if exist and 0 <= index < count else None)
+        assert len(mistakes) == (found is None)
 
 
 def test_a_number_meets_any_shape():

@@ -22,6 +22,7 @@ from loopir.nodes import (
     Literal,
     Load,
     Mask,
+    Part,
     Program,
     TileAxis,
     TileOrder,
@@ -71,6 +72,8 @@ STATEMENTS = {
     "mask from an int": Ewise("a", Mask(A, 0, 0, sym("M"), Literal(0))),  # pyright: ignore
     "mask with a float axis": Ewise("a", Mask(A, 0.0, sym("M"), sym("M"), Literal(0))),  # pyright: ignore
     "mask with nan": Ewise("a", Mask(A, 0, sym("M"), sym("M"), Literal(float("nan")))),
+    "part from an expression": Ewise("a", Part(A, 0, sym("M"), 2)),  # pyright: ignore
+    "part of many": Ewise("a", Part(A, 0, 0, 2**64)),
     "nan": Fill("a", Literal(float("nan"))),
     "huge number": Fill("a", Literal(10**30)),
     "huge expression": Let("x", sympy.Integer(2**70)),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -221,9 +222,10 @@ def test_a_lost_panel_is_seen_and_shrunk(monkeypatch: pytest.MonkeyPatch):
         return low, high - to_expr(1)
 
     monkeypatch.setattr(walk, "unit_range", losing_a_panel)
-    found = [case for case in map(legal_case, range(100)) if fault(*_asked(case))]
-    assert len(found) > 5
-    for case in found[:3]:
+    found = (case for case in map(legal_case, range(60)) if fault(*_asked(case)))
+    some = [*islice(found, 3)]
+    assert len(some) == 3
+    for case in some:
         _, _, passes = _asked(case)
         small = shrunk(case.program, lambda p, c=case: bool(fault(p, c, _asked(c)[2])))
         assert fault(small, case, passes)

@@ -115,7 +115,7 @@ LARGE = (
           {"padding": 1, "layout": "nhwc", "epilogue": _ALL, "out_dtype": "f16"}, _SMALL_MMA,
           IN_PLACE, terms=576),
     Large("contraction", contraction_nest, ("bijc,bcd->bidj", [(3, 20, 21, 500), (3, 500, 130)]),
-          {}, _MMA, terms=500, cost=Cost(255)),
+          {}, _MMA, terms=500, cost=Cost(255, 64)),
     Large("two sums", contraction_nest,
           ("abij,cjbd->acid", [(12, 13, 11, 20), (14, 20, 13, 15)], "f16"), {}, _SMALL_MMA,
           terms=260),

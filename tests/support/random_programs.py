@@ -112,6 +112,8 @@ def random_ewise(
     if kind < 0.37:
         start, limit = (random_expr(rng, names, 2) for _ in range(2))
         return ir.Mask(inner, rng.randint(0, 2), start, limit, ir.Literal(rng.choice(_LITERALS)))
+    if kind < 0.4:
+        return ir.Part(inner, rng.randint(0, 2), rng.randint(0, 3), rng.choice((1, 2, 4, 2**62)))
     infix = ("add", "sub", "mul", "div", "neg")
     fn = rng.choice(infix if kind < 0.75 else tuple(ir.EWISE_FUNCTIONS))
     others = (random_ewise(rng, tiles, names, depth - 1) for _ in range(ir.EWISE_FUNCTIONS[fn] - 1))

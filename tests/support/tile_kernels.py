@@ -75,6 +75,41 @@ kernel @masks(X: f32[4, R, C], Y: i8[C], Z: bf16[R, C], B: bool[C], out P: f32[4
 }
 """.replace("0 - 100", "-100.0")
 
+#: parts of one, two and three axes, of parts, of sums
+PARTS = """\
+kernel @parts(X: f32[4, R, C], Y: i8[C], Z: bf16[R, C], B: bool[C], out P: f32[4, R, C // 4], out Q: i8[C // 2], out S: bf16[R // 2, C], out D: bool[C // 8], out E: f32[2, R, C], out G: f32[1])
+    where R = 8, C = 16 {
+  grid (t) in [1] {
+    alloc x: register f32[4, R, C]
+    alloc y: register i8[C]
+    alloc z: register bf16[R, C]
+    alloc b: register bool[C]
+    alloc p: register f32[4, R, C // 4]
+    alloc q: register i8[C // 2]
+    alloc s: register bf16[R // 2, C]
+    alloc d: register bool[C // 8]
+    alloc e: register f32[2, R, C]
+    alloc g: register f32[1]
+    load x, X[0 +: 4, 0 +: R, 0 +: C]
+    load y, Y[0 +: C]
+    load z, Z[0 +: R, 0 +: C]
+    load b, B[0 +: C]
+    ewise p = part(x, 2, 3, 4) - part(x * 2 + 1, 2, 1, 4)
+    ewise q = part(y, 0, 1, 2) * part(part(y, 0, 0, 1), 0, 0, 2)
+    ewise s = part(z, 0, 1, 2)
+    ewise d = and(part(b, 0, 5, 8), part(b, 0, 4, 8))
+    ewise e = part(x, 0, 1, 2)
+    ewise g = part(sum(sum(part(x, 2, 0, 2), 2), 0), 0, 7, 8)
+    store P[0 +: 4, 0 +: R, 0 +: C // 4], p
+    store Q[0 +: C // 2], q
+    store S[0 +: R // 2, 0 +: C], s
+    store D[0 +: C // 8], d
+    store E[0 +: 2, 0 +: R, 0 +: C], e
+    store G[0 +: 1], g
+  }
+}
+"""
+
 #: tiles of one element in every statement
 SCALARS = """\
 kernel @scalars(X: f32[M, N], H: f16[N], I: i8[N], out Y: f32[M], out Z: f32[M, 4], out T: f32[1], out J: i8[M], out K: f16[M])
@@ -164,7 +199,14 @@ kernel @four(X: i32[A, B, M, N], out Y: i32[A, B, M, N])
 }
 """
 
-KERNELS = {"AXES": AXES, "MASKS": MASKS, "SCALARS": SCALARS, "CUBE": CUBE, "FOUR": FOUR}
+KERNELS = {
+    "AXES": AXES,
+    "MASKS": MASKS,
+    "PARTS": PARTS,
+    "SCALARS": SCALARS,
+    "CUBE": CUBE,
+    "FOUR": FOUR,
+}
 
 #: of what is open in some of them
 SIZES = {"LIMIT": 12}

@@ -135,7 +135,7 @@ def compiled(problem: Problem, config: Config, on_gpu: bool) -> CompiledKernel:
         if len(_kernels) >= _MOST_KERNELS:
             _kernels.clear()
         target = "jit" if on_gpu else "interpret"
-        settings, program = Settings(config.num_warps, config.num_stages), config.program(problem)
+        settings, program = Settings(**config.settings()), config.program(problem)
         found = compile(program, target, settings=settings, pipeline=config.pipeline)
         _kernels[key] = found
     return found

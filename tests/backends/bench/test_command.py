@@ -14,7 +14,7 @@ from backends.bench.command import main
 from passes.cli import DONE, REFUSED, USAGE
 from tests.support import bench as fake
 
-QUICK = ("--jobs", "1", "--hang", "0.5", "--rounds", "8")
+QUICK = ("--jobs", "1", "--hang", "1.5", "--rounds", "8")
 
 
 SWEPT = ("--sweep", "decomposition=split-k", "--sweep", "splits=2")

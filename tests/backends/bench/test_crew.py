@@ -18,7 +18,7 @@ def job(*configs: str, rounds: int = 8, m: int = 64) -> Job:
         library("cublas"),
         *(configured(Config.parse(text)) for text in configs),
     )
-    return Job(Problem(m, 64, 64), arms, rounds, hang_seconds=0.4)
+    return Job(Problem(m, 64, 64), arms, rounds, hang_seconds=1.5)
 
 
 @pytest.fixture
@@ -71,9 +71,9 @@ def test_arms_that_hang_or_end_the_process_cost_a_start_each(process: Worker):
     assert time.monotonic() - start < 30  # a hung arm sleeps for minutes
     found = {name: (failed.ending, failed.text) for name, failed in outcome.failures.items()}
     assert found == {
-        fake.HUNG: (Ending.HUNG, "run: nothing was heard for 0.4 s"),
+        fake.HUNG: (Ending.HUNG, "run: nothing was heard for 1.5 s"),
         fake.CRASHED: (Ending.CRASHED, "run: the process ended with code 11"),
-        fake.LATE: (Ending.HUNG, "run: nothing was heard for 0.4 s"),
+        fake.LATE: (Ending.HUNG, "run: nothing was heard for 1.5 s"),
     }
     assert outcome.times(fake.FAST) == [16.0] * 12
     assert len(process.do(job(fake.FAST)).rounds) == 8  # and it goes on

@@ -17,6 +17,8 @@ CONFIGS = (
     Config((128, (128, 64), 64), "tile-order{group=8}", 4, 4),
     Config(((128, 64), 128, 64), "tile-order{group=8},stream-k{units=132}", swapped=True),
     Config((1, 8, 1024), kind=Kind.GEMV, num_stages=1),
+    Config((16, 64, 128), "stream-k{splits=2 merge=fixup}", swapped=True, launch_pdl=True),
+    Config((64, 64, 64), launch_pdl=True),
 )
 
 
@@ -56,6 +58,8 @@ BAD: dict[str, dict[str, Any]] = {
     "no warp": {"num_warps": 0},
     "stages of another type": {"num_stages": "3"},
     "a number for a claim": {"swapped": 1},
+    "another number for a claim": {"launch_pdl": 0},
+    "a pipeline that is no text": {"pipeline": 3},
     "an unknown kind": {"kind": "gemmv"},
 }
 
@@ -63,7 +67,7 @@ BAD: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_field_that_has_no_meaning_is_refused(name: str):
     good = Config((128, 64, 64)).to_json()
-    with pytest.raises(ValueError, match=r"tile|num_|swapped|Kind"):
+    with pytest.raises(ValueError, match=r"tile|num_|swapped|pipeline|Kind"):
         Config.from_json({**good, **BAD[name]})
 
 
@@ -138,7 +142,8 @@ def test_swapping_changes_the_program():
 
 
 def test_settings_are_what_a_compiler_takes():
-    assert Config((64, 64, 64), num_warps=8, num_stages=5).settings() == {
+    assert Config((64, 64, 64), num_warps=8, num_stages=5, launch_pdl=True).settings() == {
         "num_warps": 8,
         "num_stages": 5,
+        "launch_pdl": True,
     }

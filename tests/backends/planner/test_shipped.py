@@ -53,13 +53,13 @@ def check(problem: Problem, config: Config) -> None:
         assert kernel.shared_bytes <= H200.shared_bytes
 
 
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", CHOSEN, ids=str)
 def test_a_choice_neither_spills_nor_waits(name: str):
     check(*CHOSEN[name])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [n for n in KINDS if n not in CHOSEN])
+@pytest.mark.parametrize("name", [n for n in KINDS if n not in CHOSEN], ids=str)
 def test_no_candidate_spills_or_waits(name: str):
     check(*KINDS[name])
 

@@ -202,6 +202,33 @@ def test_a_kernel_that_loses_a_panel_is_seen(monkeypatch: pytest.MonkeyPatch):
         check(StreamKPass(units=3, merge=Merge.ATOMIC), StreamK(5, 4, 3), sums(5, 4))
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("let k1 = k0 + max(P", "let k1 = k0 + max(P - 1"),
+        ("let k0 = min(", "let k0 = min(1 + "),
+        ("+ top - turn,", "+ turn,"),
+        ("WAVES + top + 1 -", "WAVES + top -"),
+    ],
+)
+def test_a_k_aligned_kernel_that_takes_other_panels_is_seen(right: str, wrong: str):
+    made, schedule = parse_pass(K_ALIGNED_BY_ATOMICS), KAligned(11, 20, 8, min_panels=4)
+    text = to_text(made.apply(sums(11, 20)))
+    check_text(text, schedule)
+    changed = edited(text, (right, wrong))
+    with pytest.raises((AssertionError, OutOfBoundsError)):
+        check_text(changed, schedule)
+
+
+K_ALIGNED_BY_ATOMICS = "stream-k{decomposition=k-aligned units=8 min-panels=4 merge=atomic}"
+
+
+def check_text(text: str, schedule: Schedule) -> None:
+    order = tuple(range(schedule.units))
+    found = traced(parse(text), {}, order, Seeded(0))
+    assert [*found] == [expected(schedule, unit) for unit in order]
+
+
 # --- bits
 
 

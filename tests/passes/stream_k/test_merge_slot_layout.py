@@ -151,18 +151,17 @@ def has_ordered_slots(case: Case) -> bool:
     return any(is_ordered(made.apply(case.canonical)))
 
 
-ORDERED = [case for case in CASES if has_ordered_slots(case)]
-
-
-@pytest.mark.parametrize("case", ORDERED, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_workload_that_can_keeps_every_bit(case: Case):
+    if not has_ordered_slots(case):
+        pytest.skip("its accumulators lie row by row")
     for merge in (m for m in case.merges if m in MERGES[:3]):
         after = case.stream_k(merge, units=3, slot_layout="auto").apply(case.canonical)
         check_emitted(after, case.sizes)
 
 
 def test_there_are_such_workloads():
-    assert len(ORDERED) > 20
+    assert sum(map(has_ordered_slots, CASES[::6])) > 5
 
 
 def test_atomic_has_no_slots():

@@ -1,0 +1,69 @@
+"""What a block of a configuration takes of a multiprocessor: shared memory, registers, threads."""
+
+from math import prod
+
+from backends.planner.config import Config, Extent
+from backends.planner.device import Device
+from backends.planner.passes_of import descriptors, epilogue_pieces, walks_tiles
+from backends.planner.problem import Problem
+
+_SM_REGISTERS, _SM_THREADS, _SM_BLOCKS = 65536, 2048, 32
+_OTHER_REGISTERS = 32  # of a thread, beside the accumulator
+_VECTOR_REGISTERS = 22  # the same, of a GEMV
+MOST_REGISTERS = 255  # of a thread
+GROUP_ROWS = 64  # of the products of a warp group
+_OTHER_SHARED = 1024  # bytes that a block has beside its stages: barriers, and the system's own
+
+def residents(config: Config, problem: Problem, device: Device) -> int:
+    """Blocks that an SM can have at a time, by shared memory, registers and threads; at least one.
+    An estimate: the compiler says what it really takes."""
+    threads = 32 * config.num_warps
+    registers = min(MOST_REGISTERS, config.bm * config.bn // threads + _OTHER_REGISTERS)
+    by_shared = device.shared_bytes // (shared_bytes(config, problem) + _OTHER_SHARED)
+    by_registers = _SM_REGISTERS // (registers * threads)
+    return max(1, min(by_shared, by_registers, _SM_THREADS // threads, _SM_BLOCKS))
+
+
+def shared_bytes(config: Config, problem: Problem) -> int:
+    """Bytes of the stages of a block, and of the part of a tile that a descriptor stores while the
+    next one's panels are under way."""
+    stages = config.num_stages - (0 if computes_in_groups(config) else 1)
+    is_staged = walks_tiles(config) and descriptors(config)
+    staged = _largest_piece(config) * problem.result.bytes if is_staged else 0
+    return stages * stage_bytes(config, problem) + staged
+
+
+def _largest_piece(config: Config) -> int:
+    """Elements of a tile that are stored at a time."""
+    return prod(max(pieces(e)) for e in config.tile[:2]) // epilogue_pieces(config)
+
+
+def pieces(extent: Extent) -> tuple[int, ...]:
+    """The sizes that an extent is made of."""
+    return extent if isinstance(extent, tuple) else (extent,)
+
+
+def computes_in_groups(config: Config) -> bool:
+    """Whether a tile has the rows that warp groups (wgmma) multiply; else warps do (mma)."""
+    rows = config.tile[1 if config.swapped else 0]
+    return min(pieces(rows)) >= GROUP_ROWS
+
+
+def stage_bytes(config: Config, problem: Problem) -> int:
+    """Bytes of the panels of A and B that a block loads at a time."""
+    return (config.bm + config.bn) * config.bk * problem.dtype.bytes
+
+
+def vector_registers(config: Config) -> float:
+    """Of a thread of a GEMV: sums for each vector, loads, and the rest."""
+    vectors, many = sorted((config.bm, config.bn))
+    elements = many * config.bk / (32 * config.num_warps)
+    return elements * (vectors + 0.5) + _VECTOR_REGISTERS
+
+
+def vector_residents(config: Config) -> int:
+    """Blocks of a GEMV that an SM has at a time; none if they do not fit without spills."""
+    registers = vector_registers(config)
+    if registers > MOST_REGISTERS:
+        return 0
+    return min(_SM_BLOCKS, int(_SM_REGISTERS / (registers * 32 * config.num_warps)))
