@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from loopir.deps import dependences
+from loopir.effects import buffers_written
 from loopir.nodes import Alloc, Body, Ewise, Kernel, Part, Program, Reduce, TileRef
 from loopir.rename import fresh_names, names_within, with_names
 from loopir.scope import allocs
@@ -91,8 +92,9 @@ class EpiloguePiecesPass(Pass):
         return replace(program, kernels=tuple(done))
 
     def report(self, plan: Plan) -> Rows:
-        tiles = (tile for cuts in plan.cuts for cut in cuts for tile in cut.parted)
-        return (("columns", f"{self.columns} pieces of {', '.join(dict.fromkeys(tiles))}"),)
+        tails = (cut.tail for cuts in plan.cuts for cut in cuts)
+        written = (b for tail in tails for s in tail.placed.values() for b in buffers_written(s))
+        return (("columns", f"{self.columns} pieces of {', '.join(dict.fromkeys(written))}"),)
 
 
 # --- criteria

@@ -14,15 +14,14 @@ After `flatten`:
       ...
       if k0 == 0 and k1 == P {
         store C[ti * BM +: BM, tj * BN +: BN], acc masked
-      }
-      if not (k0 == 0 and k1 == P) {
+      } else {
         let first = max(tile - UNITS * WAVES, 0)
         store partials[first + unit, 0 +: BM, 0 +: BN], acc
       }
 
 The word is a hint to the backend, which makes one software-pipelined loop of the loop over tiles
 and the loop over panels (`flatten=True` of `tl.range`). Triton's FuseNestedLoops, which does that,
-fails on an `else`, and on a scalar from the tile's body that only a branch reads.
+fails on a scalar from the tile's body that only a branch behind its panels reads.
 
 Requires: FL01 a sequential loop has a reduce in its body, and nothing but it loops or waits there,
     as in `stream-k{decomposition=data-parallel units=...}`, and `decomposition=k-aligned` with
@@ -31,11 +30,10 @@ Guarantees: same values, same bits. No workspace, no zeroing.
 Not handled: walks whose last arrivers fold, a loop in a branch: the fused loop has no stages then.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from loopir.nodes import Arrive, Body, For, If, Let, Negate, Program, Reduce, Set, Stmt, While
+from loopir.nodes import Arrive, Body, For, If, Let, Program, Reduce, Set, Stmt, While
 from loopir.rename import fresh_name, with_names
 from loopir.symbols import Expr
 from loopir.types import ForKind
@@ -105,46 +103,39 @@ def _walks_tiles(loop: For) -> bool:
 def _flattened(body: Body, used: set[str]) -> Body:
     def changed(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For) and _walks_tiles(stmt):
-            return replace(stmt, flattened=True, body=_sunk(_without_else(stmt.body), used))
+            return replace(stmt, flattened=True, body=_sunk(stmt.body, used))
         return map_bodies(stmt, lambda nested: _flattened(nested, used))
 
     return tuple(map(changed, body))
 
 
-def _without_else(body: Body) -> Body:
-    """No branch changes what its condition reads: there is no `set`."""
-    return tuple(part for stmt in body for part in _branches(stmt))
-
-
-def _branches(stmt: Stmt) -> Iterator[Stmt]:
-    if not isinstance(stmt, If) or not stmt.orelse:
-        yield stmt
-        return
-    yield If(stmt.cond, stmt.then)
-    yield If(Negate(stmt.cond), stmt.orelse)
-
-
 def _sunk(body: Body, used: set[str]) -> Body:
-    """`body` with each scalar that only branches read in these."""
+    """`body` with each scalar that only branches read in these; nothing changes what it is made
+    of, since there is no `set`."""
     for let in [s for s in reversed(body) if isinstance(s, Let) and isinstance(s.expr, Expr)]:
-        readers = [s for s in body if let.name in _names(s)]
+        readers = [s for s in body if let.name in _names((s,))]
         if readers and all(isinstance(s, If) and let.name not in symbol_names(s) for s in readers):
-            body = tuple(_moved(body, let, used))
+            body = _moved(body, let, used)
     return body
 
 
-def _names(stmt: Stmt) -> frozenset[str]:
-    """The scalars that a statement and those nested in it read."""
-    return frozenset().union(*(symbol_names(s) for _, s in walk((stmt,))))
+def _names(body: Body) -> frozenset[str]:
+    """The scalars that statements and those nested in them read."""
+    return frozenset().union(*(symbol_names(s) for _, s in walk(body)))
 
 
-def _moved(body: Body, let: Let, used: set[str]) -> Iterator[Stmt]:
+def _moved(body: Body, let: Let, used: set[str]) -> Body:
     """The first branch has it by its name, others by one of their own."""
     name = let.name
-    for stmt in body:
-        if isinstance(stmt, If) and let.name in _names(stmt):
-            yield replace(stmt, then=with_names((let, *stmt.then), {let.name: name}))
-            name = fresh_name(let.name, used)
-            used.add(name)
-        elif stmt != let:
-            yield stmt
+
+    def begun(branch: Body) -> Body:
+        nonlocal name
+        if let.name not in _names(branch):
+            return branch
+        branch = with_names((let, *branch), {let.name: name})
+        name = fresh_name(let.name, used)
+        used.add(name)
+        return branch
+
+    others = (s for s in body if s is not let)
+    return tuple(map_bodies(s, begun) if isinstance(s, If) else s for s in others)

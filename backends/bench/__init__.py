@@ -1,2 +1,2 @@
 """Times of products on a GPU that one can believe: arms interleaved round by round, checked before
-and after, each shape in a process of its own that is watched. `loopir-triton bench` is its tool."""
+and after, in a process that is watched. `loopir-triton bench` is its tool."""

@@ -2,12 +2,12 @@
 
 import multiprocessing
 from collections.abc import Callable
+from multiprocessing.context import ForkServerContext
 
 from backends.bench.messages import At, Died, Ending, Job, Message
 from backends.bench.worker import Lab, serve
 
 _START_SECONDS, _KILL_SECONDS = 180.0, 10.0
-_SPAWN = multiprocessing.get_context("spawn")
 
 
 class Lost(Exception):
@@ -19,11 +19,16 @@ class Lost(Exception):
 
 
 class Channel:
-    """Starts a process that serves jobs with what `open_lab`, an importable function, gives."""
+    """Starts a process that serves jobs with what `open_lab`, an importable function, gives.
 
-    def __init__(self, open_lab: Callable[[], Lab]):
-        self._connection, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=serve, args=(theirs, open_lab), daemon=True)
+    `preload`: a module that all such processes share: it is imported once, in a process that they
+    are forked from, so each starts at once. Importing it must not touch a GPU.
+    """
+
+    def __init__(self, open_lab: Callable[[], Lab], preload: str = ""):
+        context = _forking(preload) if preload else multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs, open_lab), daemon=True)
         self._process.start()
         theirs.close()  # so that the end of the process is the end of the pipe
         self._at = At(None, "start", _START_SECONDS)
@@ -65,3 +70,9 @@ class Channel:
 
     def _lost(self, ending: Ending, text: str) -> Lost:
         return Lost(self._at.arm, ending, f"{self._at.doing}: {text}")
+
+
+def _forking(preload: str) -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([preload])
+    return context

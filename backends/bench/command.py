@@ -7,7 +7,7 @@ usage, or no GPU; 3 a bug of ours.
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from backends.bench.channel import Channel, Lost
@@ -17,10 +17,11 @@ from backends.bench.messages import Ending, Facts
 from backends.bench.options import parser
 from backends.bench.progress import Progress
 from backends.bench.record import Record
-from backends.bench.report import arm_lines, failure_lines, line, mean_lines
+from backends.bench.report import arm_lines, failure_lines, line, mean_lines, profile_line
 from backends.bench.request import Request, request
 from backends.bench.results import Result
 from backends.bench.session import Session
+from backends.bench.stopwatch import Part, Stopwatch
 from backends.bench.worker import Lab
 from loopir.errors import LoopIRError
 from passes.cli import DONE, REFUSED, USAGE, complain
@@ -37,7 +38,7 @@ def gpu_lab() -> Lab:
 
 
 def gpu_worker() -> Channel:
-    return Channel(gpu_lab)
+    return Channel(gpu_lab, preload="backends.bench.gpu")
 
 
 def main(argv: Sequence[str], connect: Callable[[], Channel] = gpu_worker) -> int:
@@ -59,22 +60,42 @@ def main(argv: Sequence[str], connect: Callable[[], Channel] = gpu_worker) -> in
 
 
 def _measured(asked: Request, arguments: str, timer: Worker, crew: Crew) -> int:
+    watch = Stopwatch()
+    watch.begin(Part.START)
     facts = timer.start()
+    watch.begin(Part.PLAN)
+    tasks = asked.tasks(facts.device)
+    watch.begin(Part.REST)
     record = Record(asked.output, _about(asked, arguments, facts)) if asked.output else None
-    tasks, found = asked.tasks(facts.device), []
     progress = Progress(len(tasks))
+    session = Session(asked.method, timer, crew, progress, watch)
     try:
-        for results in Session(asked.method, timer, crew, progress).run(tasks):
+        found = _told(session.run(tasks), progress, record, asked.is_verbose)
+    finally:
+        watch.begin(Part.REST)
+        if record:
+            record.close(asked.cases, watch.seconds)
+    code = _ended(found, len(tasks), record)
+    if asked.is_profiled:
+        print(profile_line(watch.seconds))
+    return code
+
+
+def _told(
+    run: Iterator[tuple[Result, ...]], progress: Progress, record: Record | None, is_verbose: bool
+) -> list[tuple[Result, ...]]:
+    """All results, each printed and on disk before the next is waited for."""
+    found = []
+    try:
+        for results in run:
             progress.clear()
-            _print(results, asked.is_verbose)
+            _print(results, is_verbose)
             found.append(results)
             if record:
                 record.add(results)
     finally:
         progress.clear()
-        if record:
-            record.close(asked.cases[len(found) :])
-    return _ended(found, len(tasks), record)
+    return found
 
 
 def _about(asked: Request, arguments: str, facts: Facts) -> About:

@@ -60,7 +60,9 @@ class Worker:
             self.start()
         assert self._channel is not None
         self._channel.send(job)
-        while not isinstance(message := self._channel.next(), Done):
+        message = None
+        while not isinstance(message, Done):
+            message = self._channel.next()
             outcome.note(message)
             if isinstance(message, Round):
                 on_round(len(outcome.rounds))
@@ -100,5 +102,5 @@ class Crew:
                 raise
 
     def kill(self) -> None:
-        for worker in self._workers:
-            worker.kill()
+        with ThreadPoolExecutor(len(self._workers)) as threads:  # a GPU's memory takes time to free
+            list(threads.map(Worker.kill, self._workers))

@@ -10,7 +10,7 @@ import torch
 import triton
 
 from backends.bench.arms import Arm, Group
-from backends.bench.messages import Facts, Sample
+from backends.bench.messages import Built, Facts, Sample
 from backends.bench.operands import Operands
 from backends.bench.runners import Runner, runner
 from backends.bench.worker import Refused
@@ -57,10 +57,12 @@ class GpuBench:
     def _events(self) -> tuple[torch.cuda.Event, torch.cuda.Event]:
         return torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
-    def build(self, arm: Arm) -> int:
-        made = self._tried(lambda: runner(arm, self._operands))
-        self._runners[arm.name] = made
-        return made.workspace_bytes
+    def build(self, arm: Arm, kernel: bytes = b"") -> Built:
+        made = self._runners.get(arm.name)
+        if made is None:
+            made = self._tried(lambda: runner(arm, self._operands, kernel))
+            self._runners[arm.name] = made
+        return Built(arm.name, made.workspace_bytes, made.kernel)
 
     def launch(self, arm: Arm) -> None:
         made = self._runners[arm.name]
@@ -94,6 +96,11 @@ class GpuBench:
         end.synchronize()
         us = start.elapsed_time(end) * 1e3
         return Sample(us / pack, host_seconds * 1e6 / pack)
+
+    def close(self) -> None:
+        for made in self._runners.values():
+            made.release()
+        self._runners.clear()
 
     def _tried(self, action: Callable[[], _T]) -> _T:
         """Its result. Refused: it raised, and the device still works."""

@@ -1,11 +1,13 @@
 """What the bench and its worker processes say to each other; every arm goes by its name."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from backends.bench.arms import Arm
+from backends.bench.stopwatch import Part
 from backends.planner.device import Device
 from backends.planner.problem import Problem
 
@@ -15,7 +17,7 @@ class Job:
     """Time `arms` on a problem in interleaved rounds; 0 rounds: compile and run each once.
 
     pack: products a sample. seconds: what the rounds may take. hang_seconds: the longest silence of
-    a launch or a check.
+    a launch or a check. kernels: by arm, what an earlier job's Built had of the same problem.
     """
 
     problem: Problem
@@ -25,6 +27,7 @@ class Job:
     seed: int = 0
     seconds: float = math.inf
     hang_seconds: float = 8.0
+    kernels: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
 class Ending(Enum):
@@ -62,8 +65,12 @@ class At:
 
 @dataclass(frozen=True)
 class Built:
+    """`kernel`: what another worker builds the arm from in less time; empty where there is no such
+    thing, or it was given."""
+
     arm: str
     workspace_bytes: int
+    kernel: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,9 @@ class Died:
 
 @dataclass(frozen=True)
 class Done:
-    pass
+    """`seconds`: what the job took."""
+
+    seconds: Mapping[Part, float]
 
 
 Message: TypeAlias = Facts | At | Built | Checked | Failed | Round | Died | Done

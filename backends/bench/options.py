@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from backends.bench.arms import BASELINES, DEFAULT_BASELINES, PLANNER
-from backends.bench.session import Method
 from backends.bench.shapes import ALL, shape_sets
 from backends.bench.sweep import DEFAULTS
+from backends.bench.task import Method
 from loopir.types import DType
 
 _TYPES = ("bf16", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "i8")
@@ -95,3 +95,4 @@ def _output(group) -> None:
     add("-o", "--output", type=Path, metavar="NAME", help="write NAME.csv and NAME.json")
     add("--commit", default="", help="recorded in the rows; git is asked if not said")
     add("-v", "--verbose", action="store_true", help="a line an arm too")
+    add("--profile", action="store_true", help="a line of where the seconds of the run went")

@@ -2,12 +2,13 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from backends.bench.columns import COLUMNS, About, row
 from backends.bench.results import Case, Result
+from backends.bench.stopwatch import Part
 
 SCHEMA = 1
 
@@ -17,7 +18,7 @@ class Record:
 
     def __init__(self, prefix: Path, about: About):
         self.csv, self.manifest = _beside(prefix, ".csv"), _beside(prefix, ".json")
-        self._about, self._results = about, []
+        self._about, self._results, self._count = about, [], 0
         prefix.parent.mkdir(parents=True, exist_ok=True)
         with self.csv.open("w", newline="", encoding="utf-8") as file:
             csv.DictWriter(file, COLUMNS).writeheader()
@@ -27,14 +28,17 @@ class Record:
         with self.csv.open("a", newline="", encoding="utf-8") as file:
             csv.DictWriter(file, COLUMNS).writerows(row(r, self._about) for r in found)
         self._results += found
+        self._count += 1
 
-    def close(self, not_run: Sequence[Case]) -> None:
-        """Write the manifest: the run, every arm's times round by round, and what was left out."""
+    def close(self, cases: Sequence[Case], seconds: Mapping[Part, float]) -> None:
+        """Write the manifest: the run, where its seconds went, which of its cases were left out,
+        and every arm's times round by round."""
         data = {
             "schema": SCHEMA,
             **asdict(self._about),
             "rows": self.csv.name,
-            "not_run": [f"{case.set}: {case.problem}" for case in not_run],
+            "seconds": {part.value: round(value, 2) for part, value in seconds.items()},
+            "not_run": [f"{case.set}: {case.problem}" for case in cases[self._count :]],
         }
         samples = ",\n  ".join(json.dumps(_samples(r)) for r in self._results)
         head = json.dumps(data, indent=1).removesuffix("\n}")

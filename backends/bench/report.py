@@ -1,10 +1,11 @@
 """What a run prints: a line a shape, a geometric mean a set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from backends.bench.arms import Group
 from backends.bench.results import OK, Case, Result, chosen, one_line, with_times
 from backends.bench.stats import Ratio, Verdict, geometric_mean
+from backends.bench.stopwatch import Part
 
 _SHOWN_FAILURES, _REASON = 4, 100
 
@@ -71,6 +72,12 @@ def mean_text(ratios: Sequence[Ratio]) -> str:
     mean, least = geometric_mean(ratios), min(r.value for r in ratios)
     ends = f"({mean.low:.3f}..{mean.high:.3f})"
     return f"x{mean.value:.3f} {ends} of {len(ratios)}: {counts}; least x{least:.3f}"
+
+
+def profile_line(seconds: Mapping[Part, float]) -> str:
+    """Where the seconds of a run went."""
+    parts = ", ".join(f"{part.value} {value:.1f}" for part, value in seconds.items())
+    return f"{sum(seconds.values()):.1f} s: {parts}"
 
 
 def _head(case: Case) -> str:

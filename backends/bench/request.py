@@ -7,9 +7,9 @@ from pathlib import Path
 
 from backends.bench.arms import BASELINES, CONFIG, NAMES, PLANNER, Wanted
 from backends.bench.results import Case
-from backends.bench.session import Method, Task
 from backends.bench.shapes import Shape, drawn, named_set, parse_axes, parse_shape
 from backends.bench.sweep import parse_sweep
+from backends.bench.task import Method, Task
 from backends.planner.config import Config
 from backends.planner.device import Device
 from backends.planner.problem import Problem
@@ -28,6 +28,7 @@ class Request:
     commit: str
     common: str
     is_verbose: bool
+    is_profiled: bool
 
     def tasks(self, device: Device) -> tuple[Task, ...]:
         """Every shape with its arms, as the planner sees them on `device`."""
@@ -49,6 +50,7 @@ def request(args: argparse.Namespace) -> Request:
         commit=args.commit,
         common=_common(args),
         is_verbose=args.verbose,
+        is_profiled=args.profile,
     )
 
 

@@ -1,13 +1,15 @@
 """How each kind of arm computes a product into its output."""
 
+import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from backends.bench.arms import Arm, Library
 from backends.bench.operands import Operands
 from backends.planner.config import Config
+from backends.triton_codegen.compile import compile
 from backends.triton_codegen.ops.bound import compiled
 from backends.triton_codegen.ops.matmul import matmul
 
@@ -16,12 +18,16 @@ _POISON = -77  # of integers; of floats NaN
 
 @dataclass
 class Runner:
-    """`run` computes into `out`, or puts its own result there; `prepare` is not timed."""
+    """`run` computes into `out`, or puts its own result there; `prepare` is not timed; `release`
+    lets go of memory that launches keep. `kernel`: what `runner` makes the same from in less time,
+    if that is so."""
 
     out: torch.Tensor | None
     run: Callable[[], object]
     prepare: Callable[[], object] = lambda: None
     workspace_bytes: int = 0
+    kernel: bytes = field(default=b"", repr=False)
+    release: Callable[[], None] = lambda: None
 
     def poison(self) -> None:
         """Nothing that is read from the output later was there before."""
@@ -29,10 +35,11 @@ class Runner:
             self.out.fill_(float("nan") if self.out.is_floating_point() else _POISON)
 
 
-def runner(arm: Arm, operands: Operands) -> Runner:
-    """Raises what compiling raises."""
+def runner(arm: Arm, operands: Operands, kernel: bytes = b"") -> Runner:
+    """`kernel`: of a runner of this arm on the same problem, in whatever process, if there is one.
+    Raises what compiling raises."""
     if arm.config is not None:
-        return _generated(arm.config, operands)
+        return _generated(arm.config, operands, kernel)
     match arm.library:
         case Library.INDUCTOR:
             return _inductor(operands)
@@ -43,10 +50,19 @@ def runner(arm: Arm, operands: Operands) -> Runner:
     raise ValueError(f"{arm.name}: neither a configuration nor a library")
 
 
-def _generated(config: Config, operands: Operands) -> Runner:
+def _generated(config: Config, operands: Operands, given: bytes) -> Runner:
     a, b, out = operands.a, operands.b, operands.output()
-    kernel = compiled(operands.problem, config, a.is_cuda)
-    return Runner(out, lambda: kernel(a, b, out), workspace_bytes=kernel.workspace_bytes())
+    if given:
+        kernel = compile(pickle.loads(given), "jit" if a.is_cuda else "interpret")
+    else:
+        kernel = compiled(operands.problem, config, a.is_cuda)
+    return Runner(
+        out,
+        lambda: kernel(a, b, out),
+        workspace_bytes=kernel.workspace_bytes(),
+        kernel=b"" if given else pickle.dumps(kernel.module),
+        release=kernel.release_workspaces,
+    )
 
 
 def _public(operands: Operands) -> Runner:

@@ -1,47 +1,27 @@
-"""A run: compile all arms of a few shapes at once, then time them shape by shape, and tell what is
-known after each."""
+"""A run: compile all kernels at once, then time the arms shape by shape, and tell what is known
+after each."""
 
-import math
 import statistics
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from backends.bench.arms import Arm, Group
 from backends.bench.crew import Crew, Worker
+from backends.bench.kernels import Kernel, by_arm, groups, kernel_jobs
 from backends.bench.messages import Failed, Job
 from backends.bench.outcome import Outcome
 from backends.bench.progress import Progress
-from backends.bench.results import Case, Result, results
+from backends.bench.results import Result, results
+from backends.bench.stopwatch import Part, Stopwatch
+from backends.bench.task import Method, Task
 
-_KERNELS_A_WORKER = 4  # compiled between two times of timing
+_KERNELS_A_WORKER = 64  # compiled at once; more than most runs have
 _CROWDS = (Group.SWEEP, Group.DATA_PARALLEL)
 
 
-@dataclass(frozen=True)
-class Method:
-    """How to measure. `top`: how many arms of a sweep, and of the data-parallel ones, are timed
-    afresh with `rounds`, after all were timed with `sweep_rounds`; `seconds`: of the whole run."""
-
-    rounds: int = 60
-    sweep_rounds: int = 12
-    top: int = 3
-    pack: int = 1
-    seed: int = 0
-    seconds: float = math.inf
-    hang_seconds: float = 8.0
-
-
-@dataclass(frozen=True)
-class Task:
-    """A problem, and all its arms, those of a sweep included."""
-
-    case: Case
-    arms: tuple[Arm, ...]
-
-
 class Session:
-    """`timer`: the worker that times; `crew`: those that compile."""
+    """`timer`: the worker that times; `crew`: those that compile; `watch`: told what time goes
+    into."""
 
     def __init__(
         self,
@@ -49,89 +29,67 @@ class Session:
         timer: Worker,
         crew: Crew,
         progress: Progress,
-        clock: Callable[[], float] = time.monotonic,
+        watch: Stopwatch,
     ):
         self._method, self._timer, self._crew = method, timer, crew
-        self._progress, self._clock = progress, clock
-        self._end = clock() + method.seconds
+        self._progress, self._watch = progress, watch
+        self._end = watch.now() + method.seconds
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Result, ...]]:
         """The results of each task as it ends; fewer than there are tasks where time is up."""
         done = 0
-        for group in _groups(tasks, self._crew.size * _KERNELS_A_WORKER):
-            if self._is_late():
-                return
-            failures = self._compile(group, done)
-            for task, failed in zip(group, failures, strict=True):
+        for group in groups(tasks, self._crew.size * _KERNELS_A_WORKER):
+            compiled = self._compile(group, done)
+            for task in group:
                 if self._is_late():
                     return
-                seconds = max(0.0, self._end - self._clock()) / (len(tasks) - done)
-                yield self._timed(task, failed, seconds, done)
+                seconds = max(0.0, self._end - self._watch.now()) / (len(tasks) - done)
+                yield self._timed(task, by_arm(task, compiled), seconds, done)
                 done += 1
 
     def _is_late(self) -> bool:
-        return self._clock() >= self._end
+        return self._watch.now() >= self._end
 
-    def _compile(self, tasks: Sequence[Task], done: int) -> list[dict[str, Failed]]:
-        """Run every generated arm once, many at a time; the failures by arm of each task."""
-        failures: list[dict[str, Failed]] = [{} for _ in tasks]
-        jobs = {
-            (i, arm.name): self._job(task, (arm,), rounds=0)
-            for i, task in enumerate(tasks)
-            for arm in task.arms
-            if arm.config is not None
-        }
-        for count, ((i, _), outcome) in enumerate(self._crew.do_all(jobs), 1):
-            failures[i] |= outcome.failures
-            self._progress.show(done, f"compiled {count} of {len(jobs)} kernels")
+    def _compile(self, tasks: Sequence[Task], done: int) -> dict[Kernel, Outcome]:
+        """What became of every kernel; of some, where time is up."""
+        jobs, outcomes = kernel_jobs(tasks, self._method), {}
+        if self._is_late():
+            return outcomes
+        self._watch.begin(Part.COMPILE)
+        for kernel, outcome in self._crew.do_all(jobs):
+            outcomes[kernel] = outcome
+            self._progress.show(done, f"compiled {len(outcomes)} of {len(jobs)} kernels")
             if self._is_late():
                 break
-        return failures
+        self._watch.begin(Part.REST)
+        return outcomes
 
     def _timed(
-        self, task: Task, failed: dict[str, Failed], seconds: float, done: int
+        self, task: Task, compiled: Outcome, seconds: float, done: int
     ) -> tuple[Result, ...]:
         """Of all arms; those that were timed afresh with the later times, and before the rest."""
-        method, arms = self._method, _without(task.arms, failed)
-        crowds = _crowds(arms, method.top)
+        method, failed = self._method, compiled.failures
+        job = method.job(task, _without(task.arms, failed), method.rounds, compiled.kernels)
+        crowds = _crowds(job.arms, method.top)
         if not crowds:
-            outcome = self._measured(task, arms, method.rounds, seconds, done)
+            outcome = self._measured(replace(job, seconds=seconds), done)
             return _told(task, task.arms, outcome, failed)
-        first = self._measured(task, arms, method.sweep_rounds, seconds / 2, done)
+        job = replace(job, seconds=seconds / 2)
+        first = self._measured(replace(job, rounds=method.sweep_rounds), done)
         slow = {name for crowd in crowds for name in _slow(crowd, first, method.top)}
-        again = _without(arms, slow | first.failures.keys())
-        second = self._measured(task, again, method.rounds, seconds / 2, done)
+        again = _without(job.arms, slow | first.failures.keys())
+        second = self._measured(replace(job, arms=again), done)
         rest = _without(task.arms, {arm.name for arm in again})
         return (*_told(task, again, second, {}), *_told(task, rest, first, failed))
 
-    def _measured(
-        self, task: Task, arms: tuple[Arm, ...], rounds: int, seconds: float, done: int
-    ) -> Outcome:
+    def _measured(self, job: Job, done: int) -> Outcome:
         def on_round(count: int) -> None:
-            self._progress.show(done + count / rounds, f"{task.case.problem} round {count}")
+            self._progress.show(done + count / job.rounds, f"{job.problem} round {count}")
 
-        self._progress.show(done, f"{task.case.problem} checks")
-        return self._timer.do(self._job(task, arms, rounds, seconds), on_round)
-
-    def _job(
-        self, task: Task, arms: tuple[Arm, ...], rounds: int, seconds: float = math.inf
-    ) -> Job:
-        m = self._method
-        return Job(task.case.problem, arms, rounds, m.pack, m.seed, seconds, m.hang_seconds)
-
-
-def _groups(tasks: Sequence[Task], least: int) -> Iterator[list[Task]]:
-    """Runs of tasks with about `least` generated kernels each, so that every process has work and
-    the first times do not wait for the last kernel."""
-    group, count = [], 0
-    for task in tasks:
-        group.append(task)
-        count += sum(arm.config is not None for arm in task.arms)
-        if count >= least:
-            yield group
-            group, count = [], 0
-    if group:
-        yield group
+        self._progress.show(done, f"{job.problem} checks")
+        outcome = self._timer.do(job, on_round)
+        self._watch.move(outcome.seconds)
+        return outcome
 
 
 def _without(arms: Sequence[Arm], names: Collection[str]) -> tuple[Arm, ...]:

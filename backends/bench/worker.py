@@ -1,4 +1,5 @@
-"""The work of a worker process: one shape's arms, built, checked, timed in turns, checked again.
+"""The work of a worker process, shape after shape: arms are built, checked, timed in turns, checked
+again.
 
 It says what it does before it does it, so that whoever listens knows what it hangs in.
 """
@@ -24,6 +25,7 @@ from backends.bench.messages import (
     Sample,
 )
 from backends.bench.rounds import fitting, turns
+from backends.bench.stopwatch import Part, Stopwatch
 from backends.planner.problem import Problem
 
 SETUP_SECONDS, COMPILE_SECONDS = 120.0, 180.0
@@ -36,8 +38,8 @@ class Refused(Exception):
 class Bench(Protocol):
     """A problem's operands on a device, and the arms that were built for it."""
 
-    def build(self, arm: Arm) -> int:
-        """Compile; the bytes of workspace. Refused."""
+    def build(self, arm: Arm, kernel: bytes) -> Built:
+        """Compile, from the `kernel` of an earlier Built unless it is empty; once. Refused."""
         ...
 
     def launch(self, arm: Arm) -> None:
@@ -60,6 +62,10 @@ class Bench(Protocol):
         """The time of a product, as the mean of `pack` launches behind other GPU work."""
         ...
 
+    def close(self) -> None:
+        """Let go of the memory."""
+        ...
+
 
 class Lab(Protocol):
     """What a worker measures with."""
@@ -74,32 +80,66 @@ def serve(connection: Connection, open_lab: Callable[[], Lab]) -> None:
     try:
         lab = open_lab()
         connection.send(lab.facts())
+        desk = _Desk(lab)
         while isinstance(job := connection.recv(), Job):
-            _Work(job, lab, connection.send).run()
+            _Work(job, desk, connection.send).run()
     except EOFError:
         return
     except Exception as error:  # of the device, which may be left in any state
         connection.send(Died(f"{type(error).__name__}: {error}"))
 
 
+class _Desk:
+    """What a lab opens; it stays for the next job on the same problem: operands, the reference and
+    the arms that were built are made once."""
+
+    def __init__(self, lab: Lab):
+        self._lab = lab
+        self._of: tuple[Problem, int] | None = None
+        self._bench: Bench | None = None
+
+    def bench(self, problem: Problem, seed: int) -> Bench:
+        if self._bench is None or self._of != (problem, seed):
+            self._clear()
+            self._bench, self._of = self._lab.open(problem, seed), (problem, seed)
+        return self._bench
+
+    def _clear(self) -> None:
+        """Before there is another: there may be no room for both."""
+        bench, self._bench = self._bench, None
+        if bench is not None:
+            bench.close()
+
+
 class _Work:
-    def __init__(self, job: Job, lab: Lab, tell: Callable[[Message], None]):
-        self.job, self.lab, self.tell = job, lab, tell
+    def __init__(self, job: Job, desk: _Desk, tell: Callable[[Message], None]):
+        self.job, self.tell = job, tell
+        self.watch = Stopwatch()
+        self.watch.begin(Part.LOAD)
         tell(At(None, "make operands", SETUP_SECONDS))
-        self.bench = lab.open(job.problem, job.seed)
+        self.bench = desk.bench(job.problem, job.seed)
 
     def run(self) -> None:
         arms = [arm for arm in self.job.arms if self._starts(arm)]
         if self.job.rounds:
-            arms = [arm for arm in arms if self._is_right(arm)]
-            self._time(arms)
-        self.tell(Done())
+            self._measure(arms)
+        self.watch.begin(Part.REST)
+        self.tell(Done(self.watch.seconds))
+
+    def _measure(self, arms: list[Arm]) -> None:
+        self.watch.begin(Part.CHECK)
+        right = [arm for arm in arms if self._is_right(arm)]
+        self.watch.begin(Part.TIME)
+        if right:
+            self._time(right)
+            self.watch.begin(Part.CHECK)
+            self._check_timed(right)
 
     def _starts(self, arm: Arm) -> bool:
         """Whether it compiles and runs."""
         try:
             self.tell(At(arm.name, "compile", COMPILE_SECONDS))
-            self.tell(Built(arm.name, self.bench.build(arm)))
+            self.tell(self.bench.build(arm, self.job.kernels.get(arm.name, b"")))
             self.bench.launch(arm)
         except Refused as refusal:
             self.tell(Failed(arm.name, Ending.REFUSED, str(refusal)))
@@ -126,15 +166,12 @@ class _Work:
         return False
 
     def _time(self, arms: list[Arm]) -> None:
-        if not arms:
-            return
         self._round(arms)
         start = time.monotonic()
         self._round(arms)
         round_seconds = time.monotonic() - start
         for turn in turns(arms, fitting(self.job.rounds, self.job.seconds, round_seconds)):
             self.tell(Round(self._round(turn)))
-        self._check_timed(arms)
 
     def _round(self, turn: tuple[Arm, ...] | list[Arm]) -> dict[str, Sample]:
         return {arm.name: self._sample(arm) for arm in turn}

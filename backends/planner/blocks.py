@@ -14,6 +14,7 @@ MOST_REGISTERS = 255  # of a thread
 GROUP_ROWS = 64  # of the products of a warp group
 _OTHER_SHARED = 1024  # bytes that a block has beside its stages: barriers, and the system's own
 
+
 def residents(config: Config, problem: Problem, device: Device) -> int:
     """Blocks that an SM can have at a time, by shared memory, registers and threads; at least one.
     An estimate: the compiler says what it really takes."""

@@ -21,16 +21,20 @@ class Device:
 
     shared_bytes: shared memory that one block can have. flops_per_cycle: of the tensor cores of one
     SM, by element type. sustained_tflops: of the device, by element type, where power limits it.
-    l2_tbps: what all SMs together receive from L2 while they read the same panels at the same time;
-    skewed_l2_tbps: while each is at another place of K; sm_kb_per_us: what one SM can receive.
+    l2_tbps: what all SMs together receive from L2 of panels that others read at the same time;
+    skewed_l2_tbps: of those that no other does; sm_kb_per_us: what one SM can receive by
+    descriptors, pointer_kb_per_us: by pointers; outside_tbps: what descriptors fill in all SMs
+    beyond the edge of a tensor.
     launch_us: an empty launch; next_launch_us: a second kernel behind the first;
     overlapped_launch_us: one whose blocks take their places before (launch_pdl). start_us: until
-    the first panel is there, out of DRAM; latency_us: from asking for a panel to having it;
+    the first panel is there, out of DRAM; latency_us: from asking for a panel to having it,
+    l2_latency_us: out of L2;
     crossing: how much longer loads take whose rows lie across lines of 128 bytes.
     panel_cycles: what a panel costs beyond its products. epilogue_us, store_kb_per_us: what a tile
     costs an SM behind its last panel, and at what rate it is stored. slot_kb_per_us: at what rate
     an SM stores or loads partial tiles row by row, fragment_kb_per_us: as accumulators have them;
-    arrive_us: to publish one. slowness: measured over computed time of the products, by kernel
+    arrive_us: to publish one; part_us: what each part of a tile costs the block of a second kernel
+    that folds it. slowness: measured over computed time of the products, by kernel
     (`Tiling.name`); 1 if not said.
     """
 
@@ -45,11 +49,14 @@ class Device:
     l2_tbps: float
     skewed_l2_tbps: float
     sm_kb_per_us: float
+    pointer_kb_per_us: float
+    outside_tbps: float
     launch_us: float
     next_launch_us: float
     overlapped_launch_us: float
     start_us: float
     latency_us: float
+    l2_latency_us: float
     crossing: float
     panel_cycles: float
     epilogue_us: float
@@ -57,6 +64,7 @@ class Device:
     slot_kb_per_us: float
     fragment_kb_per_us: float
     arrive_us: float
+    part_us: float
     slowness: Mapping[str, float] = field(default_factory=dict)
 
     def __hash__(self) -> int:

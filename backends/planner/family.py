@@ -2,86 +2,28 @@
 number asks for, by rules of thumb that leave out what cannot win."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from backends.planner.config import Config, Extent, Kind
+from backends.planner.blocks import residents, shared_bytes, vector_residents
+from backends.planner.config import Config, Kind
 from backends.planner.device import Device
+from backends.planner.passes_of import walks_tiles
 from backends.planner.problem import Problem
-from backends.planner.work import residents, shared_bytes, vector_residents
+from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, VECTORS
 from loopir.errors import LoopIRError
 
-_ROW_BYTES = 128  # of K that a narrow panel takes: a row of swizzled shared memory
 _DESCRIPTOR_BYTES = 16  # rows of a tensor start at multiples of it, to be moved by descriptors
 _WASTE = 2.5  # computed over needed elements of C, beyond which a tile is too large
 _FEW_ROWS = 64  # of C, up to which loads are all that counts
+_MOST_VECTORS = 8  # rows or columns of C that a GEMV computes
 _SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+_TRIED_SPLITS = 4  # of these, for one tile
 _PANELS_OF_PART = 2  # at least, of a slice
-_LEAST_PANELS = (4, 16)  # of a part of the tail
-_MOST_FOLDED = 128  # elements of the accumulators of a thread, beside which others have room
+_LEAST_PANELS = (4, 8, 16)  # of a part of the tail
+_MOST_ARRIVALS = 8  # parts of a tile that the last to arrive may fold by itself
+_MOST_FOLDED = 64  # elements of the accumulators of a thread, beside which others have room
 _ALIGNED_ELEMENTS = 128 * 128  # of a tile, from which on its tail is worth sharing out
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A tile and how it is compiled; `widths`: panels of so many times 128 bytes of K."""
-
-    rows: Extent
-    columns: Extent
-    widths: int
-    warps: int
-    stages: int
-
-    def config(self, problem: Problem, swapped: bool = False) -> Config:
-        depth = self.widths * _ROW_BYTES // problem.dtype.bytes
-        tile = (self.rows, self.columns, depth)
-        return Config(tile, num_warps=self.warps, num_stages=self.stages, swapped=swapped)
-
-
-#: tiles whose products take the time
-LARGE = (
-    Shape(128, 256, 1, 8, 3),
-    Shape(128, (128, 128), 1, 8, 4),
-    Shape(256, 128, 1, 8, 3),
-    Shape(128, (128, 64), 1, 4, 4),
-    Shape((128, 64), 128, 1, 4, 4),
-    Shape(128, (128, 32), 1, 4, 4),
-    Shape(128, (128, 16), 1, 4, 4),
-    Shape(128, 128, 1, 4, 4),
-    Shape(128, 128, 1, 8, 4),
-    Shape(64, 256, 1, 4, 4),
-)
-#: tiles for fewer elements of C, or longer sums
-SMALL = (
-    Shape(128, 64, 1, 4, 5),
-    Shape(64, 128, 1, 4, 5),
-    Shape(64, 64, 1, 4, 6),
-    Shape(128, 64, 2, 4, 3),
-    Shape(64, 64, 2, 4, 4),
-    Shape(128, 32, 2, 4, 4),
-    Shape(64, 32, 2, 4, 5),
-)
-#: tiles of few rows, computed transposed, so that their long side is that of the tensor cores
-NARROW = (
-    Shape(16, 64, 2, 4, 6),
-    Shape(16, 128, 2, 4, 4),
-    Shape(32, 64, 2, 4, 6),
-    Shape(32, 128, 2, 4, 4),
-    Shape(64, 64, 2, 4, 4),
-    Shape(64, 128, 2, 4, 3),
-)
-#: tiles of few rows whose loads go by pointers, many at a time
-SKINNY = (
-    Shape(16, 16, 2, 4, 8),
-    Shape(16, 32, 2, 4, 8),
-    Shape(16, 32, 4, 4, 5),
-    Shape(16, 64, 2, 4, 5),
-    Shape(32, 32, 2, 4, 6),
-    Shape(32, 64, 2, 4, 5),
-    Shape(64, 32, 2, 4, 5),
-)
-#: parts of the matrix that a block of a GEMV loads at a time: columns, and of K, with warps
-VECTORS = ((4, 2048, 4), (4, 2048, 8), (8, 1024, 4), (8, 512, 2), (16, 512, 8), (16, 256, 4))
-_MOST_VECTORS = 8
+_ORDER = "tile-order{group=8}"
 
 
 def family(problem: Problem, device: Device) -> list[Config]:
@@ -118,22 +60,12 @@ def _vectors(p: Problem) -> Iterator[Config]:
 def _thin(p: Problem, device: Device) -> Iterator[Config]:
     """Of few rows or, turned, of few columns."""
     is_flat = p.m <= p.n
-    few = p.m if is_flat else p.n
-    for shape in SKINNY:
-        if _rows(shape) <= max(16, 2 * few):
-            yield from _unmoved(_turned(shape, is_flat).config(p), p, device)
-    for shape in NARROW:
-        if _rows(shape) <= max(16, 2 * few):
-            turned = _turned(shape, is_flat).config(p, swapped=is_flat)
-            yield from _scheduled(turned, p, device)
-
-
-def _turned(shape: Shape, is_flat: bool) -> Shape:
-    return shape if is_flat else replace(shape, rows=shape.columns, columns=shape.rows)
-
-
-def _rows(shape: Shape) -> int:
-    return shape.rows if isinstance(shape.rows, int) else sum(shape.rows)
+    fitting = max(16, 2 * min(p.m, p.n))
+    for shape in (s for s in SKINNY if s.rows <= fitting):
+        yield from _unmoved((shape if is_flat else shape.turned).config(p), p, device)
+    for shape in (s for s in NARROW if s.rows <= fitting):
+        tile = (shape if is_flat else shape.turned).config(p, swapped=is_flat)
+        yield from _scheduled(tile, p, device)
 
 
 # --- schedules of a tile
@@ -141,35 +73,67 @@ def _rows(shape: Shape) -> int:
 
 def _scheduled(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """`tile` with each decomposition that its tiles ask for, moved by descriptors if they can."""
-    moved = "descriptors" if can_move(p) else ""
     if _waste(tile, p) > _WASTE:
         return
-    for pipeline in _pipelines(tile, p, device):
-        yield _with(tile, pipeline, moved)
+    yield from _moved(tile, _ORDER, p, device)
+    yield from _walks(tile, p, device)
+    yield from _parts(tile, p, device)
+
+
+def _moved(tile: Config, pipeline: str, p: Problem, device: Device) -> Iterator[Config]:
+    """A tile is finished in pieces where all of it has no room beside the stages."""
+    passes = pipeline.split(",")
+    moved = ["descriptors"] if can_move(p) else []
+    whole = _with(tile, *passes, *moved)
+    if _fits(whole, p, device):
+        yield whole
+    elif walks_tiles(whole) and moved:
+        at = len(passes) - ("flatten" in passes)
+        yield _with(tile, *passes[:at], "epilogue-pieces", *passes[at:], *moved)
+
+
+def _walks(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
+    """Persistent blocks: whole tiles, or these and the tail shared out."""
+    tiles, _ = _counts(tile, p)
+    units = device.sms * min(2, residents(tile, p, device))
+    flattened = ("",) if _is_composite(tile) else ("", ",flatten")  # or its products wait
+    for more in flattened:
+        if tiles > units:
+            walk = f"stream-k{{decomposition=data-parallel units={units}}}"
+            yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
+        for walk in _aligned(tile, tiles, device):
+            overlapped = replace(tile, launch_pdl=True)
+            yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
+
+
+def _aligned(tile: Config, tiles: int, device: Device) -> Iterator[str]:
+    """The tail shared out, in parts of some panels at least, where it is worth it."""
+    if tiles % device.sms and 2 * tiles > device.sms and tile.bm * tile.bn >= _ALIGNED_ELEMENTS:
+        for least in _LEAST_PANELS:
+            options = f"decomposition=k-aligned units={device.sms} min-panels={least}"
+            yield f"stream-k{{merge=fixup slot-layout=auto {options}}}"
+
+
+def _parts(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
+    """All tiles shared out alike, folded by a second kernel or by the last to arrive."""
+    for splits in _splits(tile, p, device):
+        options = f"slot-layout=auto decomposition=split-k splits={splits}"
+        overlapped = replace(tile, launch_pdl=True)
+        yield from _moved(overlapped, f"{_ORDER},stream-k{{merge=fixup {options}}}", p, device)
+        if splits <= _MOST_ARRIVALS and not _is_full(tile):
+            yield from _moved(tile, f"{_ORDER},stream-k{{merge=workspace {options}}}", p, device)
 
 
 def _unmoved(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
+    """A block a tile, or a few, whose last to arrive folds."""
     yield tile
-    for schedule in _splits(tile, p, device)[:1]:
-        yield _with(tile, f"stream-k{{{schedule}}}")
+    for splits in _splits(tile, p, device):
+        if splits <= _MOST_ARRIVALS:
+            yield _with(tile, f"stream-k{{decomposition=split-k splits={splits}}}")
 
 
 def _with(tile: Config, *passes: str) -> Config:
-    return replace(tile, pipeline=",".join(filter(None, passes)))
-
-
-def _pipelines(tile: Config, p: Problem, device: Device) -> Iterator[str]:
-    tiles, _ = _counts(tile, p)
-    order = "tile-order{group=8}"
-    yield order
-    if tiles > device.sms:
-        walk = f"{order},stream-k{{decomposition=data-parallel units={device.sms}}}"
-        yield walk
-        if not _is_composite(tile):  # whose products then wait for each other
-            yield f"{walk},flatten"
-    for merge in ("fixup",) if _is_full(tile) else ("workspace", "fixup"):
-        for schedule in (*_aligned(tile, tiles, device), *_splits(tile, p, device)):
-            yield f"{order},stream-k{{merge={merge} {schedule}}}"
+    return replace(tile, pipeline=",".join(passes))
 
 
 def _is_composite(tile: Config) -> bool:
@@ -181,19 +145,12 @@ def _is_full(tile: Config) -> bool:
     return tile.bm * tile.bn // (32 * tile.num_warps) > _MOST_FOLDED
 
 
-def _aligned(tile: Config, tiles: int, device: Device) -> Iterator[str]:
-    """The tail shared out, in parts of some panels at least, where it is worth it."""
-    if tiles % device.sms and 2 * tiles > device.sms and tile.bm * tile.bn >= _ALIGNED_ELEMENTS:
-        for least in _LEAST_PANELS:
-            yield f"decomposition=k-aligned units={device.sms} min-panels={least}"
-
-
-def _splits(tile: Config, p: Problem, device: Device) -> list[str]:
-    """The two counts of slices that come closest to filling the device once or twice over."""
+def _splits(tile: Config, p: Problem, device: Device) -> list[int]:
+    """The counts of slices that come closest to filling the device once or twice over."""
     tiles, panels = _counts(tile, p)
     places = device.sms * min(2, residents(tile, p, device))
     fitting = [s for s in _SPLITS if tiles * s <= places and panels >= _PANELS_OF_PART * s]
-    return [f"decomposition=split-k splits={s}" for s in fitting[-2:]]
+    return fitting[-_TRIED_SPLITS:]
 
 
 def _counts(tile: Config, p: Problem) -> tuple[int, int]:

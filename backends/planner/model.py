@@ -1,12 +1,13 @@
 """The predicted time of a configuration, by what it goes into."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from backends.planner.blocks import stage_bytes, vector_residents
 from backends.planner.config import Config, Kind
 from backends.planner.device import Device
-from backends.planner.passes_of import keeps_fragments, overlaps_tiles
+from backends.planner.passes_of import descriptors, keeps_fragments, overlaps_tiles
 from backends.planner.problem import Problem
 from backends.planner.tile_cost import products_us, tiling
 from backends.planner.work import Work, work_of
@@ -45,12 +46,7 @@ class Prediction:
     launch: float
     epilogue: float
     fold: float
-
-    @property
-    def panels(self) -> float:
-        """Of the panel loops: what overlaps, blended, or what power allows."""
-        parts = (self.products, self.l2, self.dram, self.latency)
-        return max(self.power, sum(part**_BLEND for part in parts) ** (1 / _BLEND))
+    panels: float
 
     @property
     def time(self) -> float:
@@ -74,46 +70,126 @@ def predict(
     if config.kind is Kind.GEMV:
         return _gemv(config, problem, device)
     work = work or work_of(config, problem, device)
-    slowness = device.slowness.get(tiling(config).name, 1.0)
-    crossing = _crossing(config, problem, device)
+    phases = [_overlapping(config, problem, device, work, phase) for phase in _phases(work, device)]
+    products, l2, dram, latency = map(sum, zip(*phases, strict=True))
+    power = problem.flops / device.sustained_tflops[problem.dtype.value] / 1e6
     return Prediction(
-        products=work.panels_of_sm * products_us(config, problem, device) * slowness,
-        l2=_l2(config, problem, device, work) * crossing,
-        dram=_dram(config, problem, device, work),
-        latency=work.chain * device.latency_us / max(1, config.num_stages - 1) * crossing,
-        power=problem.flops / device.sustained_tflops[problem.dtype.value] / 1e6,
+        products=products,
+        l2=l2,
+        dram=dram,
+        latency=latency,
+        power=power,
         launch=device.launch_us + device.start_us,
         epilogue=_epilogue(config, problem, device, work),
         fold=_fold(config, problem, device, work),
+        panels=max(power, sum(map(_blended, phases))),
     )
+
+
+def _blended(parts: Iterable[float]) -> float:
+    return sum(part**_BLEND for part in parts) ** (1 / _BLEND)
 
 
 def _gemv(config: Config, problem: Problem, device: Device) -> Prediction:
     """A read of the matrix. A block loads its next part when the one before is multiplied."""
     blocks = -(-max(problem.m, problem.n) // max(config.bm, config.bn))
     rounds = -(-blocks // (device.sms * max(1, vector_residents(config))))
-    panels = -(-problem.k // config.bk)
+    dram = problem.least_bytes / (device.dram_tbps * 1e6)
+    latency = rounds * -(-problem.k // config.bk) * device.latency_us * _LOADED
     return Prediction(
         products=0,
         l2=0,
-        dram=problem.least_bytes / (device.dram_tbps * 1e6),
-        latency=rounds * panels * device.latency_us * _LOADED,
+        dram=dram,
+        latency=latency,
         power=0,
         launch=device.launch_us + device.latency_us,
         epilogue=device.epilogue_us,
         fold=0,
+        panels=_blended((dram, latency)),
     )
 
 
-# --- loads
+# --- panels
 
 
-def _l2(config: Config, problem: Problem, device: Device, work: Work) -> float:
-    """What all SMs receive together, or the busiest one by itself."""
+@dataclass(frozen=True)
+class _Phase:
+    """Panels that the busiest SM computes, and all SMs together."""
+
+    of_sm: int
+    of_all: int
+
+
+def _phases(work: Work, device: Device) -> tuple[_Phase, _Phase]:
+    """While all SMs have work, and then: fewer share L2 and DRAM."""
+    total = work.tiles * work.panels
+    even = min(work.even, total // device.sms)  # a last slice may be shorter
+    rest = _Phase(work.panels_of_sm - even, total - even * device.sms)
+    return _Phase(even, even * device.sms), rest
+
+
+def _overlapping(
+    config: Config, problem: Problem, device: Device, work: Work, phase: _Phase
+) -> tuple[float, float, float, float]:
+    """Products, L2, DRAM, latency."""
+    slowness = device.slowness.get(tiling(config).name, 1.0)
+    crossing = _crossing(config, problem, device)
+    moved = _dram_bytes(config, problem, device, work) + work.slots * _slot_bytes(config, problem)
+    of_all = phase.of_all / max(1, work.tiles * work.panels)
+    return (
+        phase.of_sm * products_us(config, problem, device) * slowness,
+        _l2(config, problem, device, work, phase) * crossing,
+        moved * of_all / (device.dram_tbps * 1e6),
+        _latency(config, problem, device, work, phase) * crossing,
+    )
+
+
+def _l2(config: Config, problem: Problem, device: Device, work: Work, phase: _Phase) -> float:
+    """What all SMs receive together, or the busiest one by itself, or what descriptors fill in."""
     stage = stage_bytes(config, problem)
-    tbps = device.skewed_l2_tbps if work.is_skewed else device.l2_tbps
-    together = work.tiles * work.panels * stage / (tbps * 1e6)
-    return max(together, work.panels_of_sm * stage / (device.sm_kb_per_us * 1e3))
+    alone = _alone(config, problem, device, work)
+    us_per_mb = alone / device.skewed_l2_tbps + (1 - alone) / device.l2_tbps
+    together = 1e-6 * phase.of_all * stage * us_per_mb
+    if not descriptors(config):
+        return max(together, 1e-3 * phase.of_sm * stage / device.pointer_kb_per_us)
+    outside = _outside_bytes(config, problem) * phase.of_all / max(1, work.tiles * work.panels)
+    of_sm = 1e-3 * phase.of_sm * stage / device.sm_kb_per_us
+    return max(together, of_sm, 1e-6 * outside / device.outside_tbps)
+
+
+def _alone(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """The share of loads that no block near in time repeats: of A's panels the first of a row of
+    tiles, of B's the first of a column."""
+    if work.is_skewed:
+        return 1.0
+    parts = work.contributors if work.slots == work.tiles * work.contributors else 1
+    together = max(1, min(work.tiles, work.resident * device.sms // parts))
+    rows = min(_GROUP, -(-problem.m // config.bm), together)
+    columns = max(1, together // rows)
+    return (config.bm / columns + config.bn / rows) / (config.bm + config.bn)
+
+
+def _outside_bytes(config: Config, problem: Problem) -> int:
+    """Of panels, beyond the last row of A and the last column of B."""
+    rows, columns = -(-problem.m // config.bm), -(-problem.n // config.bn)
+    a = (rows * config.bm - problem.m) * columns
+    b = (columns * config.bn - problem.n) * rows
+    return problem.batch * (a + b) * problem.k * problem.dtype.bytes
+
+
+def _latency(config: Config, problem: Problem, device: Device, work: Work, phase: _Phase) -> float:
+    """Loads one behind the other, as many at a time as there are stages ahead; those of what
+    another block has loaded before come sooner."""
+    loaded = work.tiles * work.panels * stage_bytes(config, problem)
+    first = min(1.0, _once(problem) / max(1, loaded))
+    one = device.l2_latency_us + (device.latency_us - device.l2_latency_us) * first
+    chain = work.chain * phase.of_sm / max(1, work.panels_of_sm)
+    return chain * one / max(1, config.num_stages - 1)
+
+
+def _once(problem: Problem) -> int:
+    """Bytes of both operands."""
+    return problem.batch * (problem.m + problem.n) * problem.k * problem.dtype.bytes
 
 
 def _crossing(config: Config, problem: Problem, device: Device) -> float:
@@ -124,24 +200,18 @@ def _crossing(config: Config, problem: Problem, device: Device) -> float:
     return 1 + (device.crossing - 1) * share / sum(shares)
 
 
-def _dram(config: Config, problem: Problem, device: Device, work: Work) -> float:
-    """What is read and written, cold, over the device's rate."""
-    moved = _dram_bytes(config, problem, device, work) + work.slots * _slot_bytes(config, problem)
-    return moved / (device.dram_tbps * 1e6)
-
-
 def _dram_bytes(config: Config, problem: Problem, device: Device, work: Work) -> float:
     """Operands that fit in L2 are read once; larger ones once by each wave that needs them."""
-    element, result = problem.dtype.bytes, problem.m * problem.n * problem.result.bytes
-    once = (problem.m + problem.n) * problem.k * element
-    if once <= _KEPT_SHARE * device.l2_bytes:
-        return problem.batch * (once + result)
+    element = problem.dtype.bytes
+    once, result = _once(problem), problem.batch * problem.m * problem.n * problem.result.bytes
+    if once <= _KEPT_SHARE * device.l2_bytes * problem.batch:
+        return once + result
     rows_in_tiles = -(-problem.m // config.bm)
     rows = min(_GROUP, rows_in_tiles)
     columns = -(-device.sms // rows)
     wave = (min(rows * config.bm, problem.m) + min(columns * config.bn, problem.n)) * problem.k
     waves = -(-work.tiles // device.sms)
-    return problem.batch * result + max(problem.batch * once, waves * wave * element)
+    return result + max(once, waves * wave * element)
 
 
 # --- behind the panels
@@ -166,7 +236,7 @@ def _fold(config: Config, problem: Problem, device: Device, work: Work) -> float
     store = work.slots_of_sm * slot
     if work.merge is Merge.FIXUP:
         launch = device.overlapped_launch_us if config.launch_pdl else device.next_launch_us
-        return store + launch + work.slots * slot / device.sms
+        return store + launch + work.slots * slot / device.sms + work.contributors * device.part_us
     folds = -(-_split_tiles(work) // device.sms)
     return store + device.arrive_us + folds * work.contributors * slot
 

@@ -56,4 +56,3 @@ def _product_cycles(rows: int, columns: int, depth: int, flops: float, element: 
     groups = rows // GROUP_ROWS
     read = groups * (GROUP_ROWS + columns) * depth * element / _SHARED_BYTES
     return max(cycles, read)
-

@@ -20,7 +20,8 @@ class Work:
 
     tiles, panels: of the product, and of one tile. active: SMs that have a block. resident: blocks
     that an SM has at a time. panels_of_sm, tiles_of_sm: what the busiest SM computes and what it
-    finishes; chain: panels one behind the other there. rounds: blocks one behind the other.
+    finishes; even: panels that each SM computes at least; chain: panels one behind the other on the
+    busiest. rounds: blocks one behind the other.
     contributors: of the tile that has most. slots: partial tiles that are stored; slots_of_sm: by
     the busiest SM. is_skewed: SMs are at different places of K at a time.
     """
@@ -31,6 +32,7 @@ class Work:
     resident: int
     panels_of_sm: int
     tiles_of_sm: int
+    even: int
     chain: int
     rounds: int
     contributors: int = 1
@@ -55,7 +57,7 @@ def work_of(config: Config, problem: Problem, device: Device) -> Work:
         splits = max(map(schedule.contributors, range(1)), default=1) if tiles else 1
         return _split(walk, tiles, panels, splits, resident, device.sms)
     if walk.decomposition is Decomposition.DATA_PARALLEL:
-        return _persistent(tiles, panels, schedule.units, device.sms)
+        return _persistent(tiles, panels, schedule.units, resident, device.sms)
     return _walked(walk, schedule, device.sms)
 
 
@@ -69,6 +71,7 @@ def _blocks(tiles: int, panels: int, blocks: int, share: int, resident: int, sms
         resident=min(resident, each),
         panels_of_sm=each * share,
         tiles_of_sm=each,
+        even=blocks // sms * share,
         chain=rounds * share,
         rounds=rounds,
     )
@@ -90,18 +93,20 @@ def _split(
     )
 
 
-def _persistent(tiles: int, panels: int, units: int, sms: int) -> Work:
-    """Unit u takes tiles u, u + units, ...; units u, u + SMs, ... share an SM."""
+def _persistent(tiles: int, panels: int, units: int, resident: int, sms: int) -> Work:
+    """Unit u takes tiles u, u + units, ...; units u, u + SMs, ... share an SM, or wait for it."""
     places = range(0, units, sms)
     of_sm = sum(_ceildiv(tiles - first, units) for first in places)
-    rounds = _ceildiv(tiles, units) if units else 0
+    least = sum(tiles // units for _ in range(sms - 1, units, sms)) if units else 0
+    rounds = _ceildiv(tiles, units) * _ceildiv(len(places), resident) if units else 0
     return Work(
         tiles=tiles,
         panels=panels,
         active=min(units, sms),
-        resident=max(1, len(places)),
+        resident=max(1, min(resident, len(places))),
         panels_of_sm=of_sm * panels,
         tiles_of_sm=of_sm,
+        even=least * panels,
         chain=rounds * panels,
         rounds=rounds,
     )
@@ -122,6 +127,7 @@ def _walked(walk: StreamKPass, schedule: Schedule, sms: int) -> Work:
         resident=max(1, per_sm),
         panels_of_sm=max(loads, default=0) * per_sm,
         tiles_of_sm=max(whole, default=0) * per_sm,
+        even=min(loads, default=0) * (schedule.units // sms),
         chain=max(loads, default=0),
         rounds=1,
         contributors=max(map(schedule.contributors, split), default=1),

@@ -378,6 +378,7 @@ WALKS = ["", "tile-order,stream-k{decomposition=data-parallel units=132}", "stre
 SHAPES = [((128, 256, 64), 8, 3), ((128, 128, 64), 4, 4)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("pipeline", WALKS)
 @pytest.mark.parametrize(("tile", "warps", "stages"), SHAPES, ids=["128x256", "128x128"])
 @pytest.mark.parametrize("b_layout", ["row", "col"])

@@ -24,6 +24,7 @@ REGISTERS = {
 CASES = [(*key, options) for key, found in REGISTERS.items() for options in found]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("tile", "warps", "options"), CASES, ids=str)
 def test_hopper_runs_a_merge_without_spills_or_waiting_for_its_tensor_cores(
     tile: tuple[int, int, int], warps: int, options: str
@@ -56,6 +57,7 @@ FRAGMENTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", ["fragments", "row"])
 @pytest.mark.parametrize(("tile", "warps"), FRAGMENTS, ids=str)
 def test_fragments_go_to_their_slots_by_16_bytes_and_not_through_shared_memory(

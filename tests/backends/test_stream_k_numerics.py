@@ -113,6 +113,7 @@ def test_integers_are_bit_for_bit_the_data_parallel_result(case: Case):
     check_product(split, a, b, acc=torch.int32)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", [c for c in CASES if c.dtype != "f16"][::3], ids=str)
 def test_real_data_is_within_the_bound_of_fp64(case: Case):
     a, b = case.operands(normal)
@@ -145,6 +146,7 @@ def test_control_an_order_that_names_a_unit_twice_gives_another_product():
         check_product(c, a, b, acc=torch.int32)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("m", "n", "k"), [(0, 8, 8), (8, 0, 8), (0, 0, 0), (8, 8, 0), (70, 5, 0)])
 @pytest.mark.parametrize(
     "pipeline",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from backends.bench.arms import Arm
 from backends.bench.channel import Channel, Lost
-from backends.bench.messages import At, Died, Ending, Facts, Job, Message, Sample
+from backends.bench.messages import At, Built, Died, Ending, Facts, Job, Message, Sample
 from backends.bench.worker import Lab, Refused, serve
 from backends.planner.choose import default_device
 from backends.planner.problem import Problem
@@ -18,6 +18,8 @@ FAST, SLOW, TILE = "gemm 64x64x32 w4 s2", "gemm 64x64x64 w4 s2", "gemm 32x32x32 
 REFUSED, WRONG, STALE = "gemm 16x16x16 w1 s1", "gemm 16x16x32 w1 s1", "gemm 16x16x64 w1 s1"
 HUNG, CRASHED, LATE = "gemm 32x16x16 w1 s1", "gemm 32x16x32 w1 s1", "gemm 32x16x64 w1 s1"
 BROKEN, WRONG_LATER = "gemm 64x16x16 w1 s1", "gemm 64x16x32 w1 s1"
+
+KERNEL = b"what a kernel is made from"
 
 #: us of a product; of all others 10
 US = {"cublas": 20.0, "cublaslt": 25.0, FAST: 16.0, SLOW: 40.0}
@@ -42,10 +44,10 @@ class FakeBench:
     launched: list[str] = field(default_factory=list)
     written: dict[str, bool] = field(default_factory=dict)
 
-    def build(self, arm: Arm) -> int:
+    def build(self, arm: Arm, kernel: bytes) -> Built:
         if arm.name == REFUSED:
             raise Refused("CodegenError: too much shared memory")
-        return 4096 if arm.name == SLOW else 0
+        return Built(arm.name, 4096 if arm.name == SLOW else 0, b"" if kernel else KERNEL)
 
     def launch(self, arm: Arm) -> None:
         self.launched.append(arm.name)
@@ -73,6 +75,9 @@ class FakeBench:
         if arm.name == BROKEN:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
         return Sample(US.get(arm.name, 10.0), 5.0 / pack)
+
+    def close(self) -> None:
+        self.launched.clear()
 
 
 def broken_lab() -> FakeLab:
@@ -110,11 +115,11 @@ class Inline(Channel):
         self._heard.clear()
 
     def _serve(self, jobs: list[Job]) -> None:
-        serve(_Jobs(jobs, self._heard.append), self._open_lab)
+        serve(Jobs(jobs, self._heard.append), self._open_lab)
 
 
 @dataclass
-class _Jobs:
+class Jobs:
     """The worker's end of a connection that closes behind the last job."""
 
     jobs: list[Job]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from backends.planner import Config, Device, Problem, predict
-from backends.planner.family import LARGE, SMALL
 from backends.planner.tile_cost import tiling
+from backends.planner.tiles import LARGE, SMALL
 from backends.triton_codegen.ops import probes
 from backends.triton_codegen.ops.bound import first_call
 from backends.triton_codegen.ops.contest import medians_us

@@ -11,6 +11,7 @@ import pytest
 from backends.bench.channel import Channel
 from backends.bench.columns import COLUMNS
 from backends.bench.command import main
+from backends.bench.stopwatch import Part
 from passes.cli import DONE, REFUSED, USAGE
 from tests.support import bench as fake
 
@@ -67,9 +68,16 @@ def test_the_manifest_has_every_time_and_how_the_run_was_asked_for(tmp_path: Pat
     bench("--shape", "64x64x64", "--config", fake.FAST, "-o", str(tmp_path / "a"), "--commit", "c0")
     manifest = json.loads((tmp_path / "a.json").read_text())
     assert manifest["commit"] == "c0"
+    assert list(manifest["seconds"]) == [part.value for part in Part]
     assert "--shape 64x64x64" in manifest["arguments"]
     by_arm = {s["arm"]: s["times_us"] for s in manifest["samples"]}
     assert by_arm == {"cublas": [20.0] * 8, "cublaslt": [25.0] * 8, fake.FAST: [16.0] * 8}
+
+
+def test_a_profile_says_where_the_seconds_went(capsys: pytest.CaptureFixture[str]):
+    bench("--shape", "64x64x64", "--config", fake.FAST, "--profile")
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert [word for word in last.split() if word.isalpha()] == [p.value for p in Part]
 
 
 def test_an_arm_that_fails_is_a_row_with_its_reason(

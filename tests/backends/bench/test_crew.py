@@ -79,6 +79,18 @@ def test_arms_that_hang_or_end_the_process_cost_a_start_each(process: Worker):
     assert len(process.do(job(fake.FAST)).rounds) == 8  # and it goes on
 
 
+def test_a_process_of_a_preloaded_one_is_watched_as_any():
+    worker = Worker(lambda: Channel(fake.FakeLab, preload="tests.support.bench"))
+    try:
+        outcome = worker.do(job(fake.FAST, fake.CRASHED))
+    finally:
+        worker.kill()
+    assert {name: failed.text for name, failed in outcome.failures.items()} == {
+        fake.CRASHED: "run: the process ended with code 11"
+    }
+    assert outcome.times(fake.FAST) == [16.0] * 8
+
+
 def test_what_no_arm_is_to_blame_for_fails_all(worker: Worker):
     outcome = worker.do(job(fake.FAST, m=13))
     assert set(outcome.failures) == {"cublas", fake.FAST}

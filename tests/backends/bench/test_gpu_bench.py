@@ -2,6 +2,7 @@
 
 import csv
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from backends.bench.runners import runner
 from backends.bench.worker import Refused
 from backends.planner.config import Config
 from backends.planner.problem import Problem
+from backends.triton_codegen.ops.bound import compiled
 from passes.cli import DONE
 from tests.support import bench as fake
 
@@ -84,8 +86,29 @@ def test_a_library_computes_the_product(name: str, options):
 
 def test_a_workspace_is_counted():
     bench = cpu_bench()
-    assert bench.build(arm(TILE)) == 0
-    assert bench.build(arm(SPLIT)) >= 40 * 24 * 4 * 2
+    assert bench.build(arm(TILE)).workspace_bytes == 0
+    assert bench.build(arm(SPLIT)).workspace_bytes >= 40 * 24 * 4 * 2
+
+
+def test_a_kernel_of_another_process_computes_the_product(monkeypatch: pytest.MonkeyPatch):
+    """It is built without the passes, and what they would make is not looked at."""
+    first = cpu_bench().build(arm(SPLIT))
+    monkeypatch.setattr("backends.bench.runners.compiled", None)
+    bench = cpu_bench()
+    again = bench.build(arm(SPLIT), first.kernel)
+    assert again == replace(first, kernel=b"")
+    bench.launch(arm(SPLIT))
+    assert bench.error(arm(SPLIT)) <= 1
+
+
+def test_what_is_closed_keeps_no_memory():
+    bench = cpu_bench()
+    checked(bench, arm(SPLIT))
+    kernel = compiled(Problem(40, 24, 80), Config.parse(SPLIT), on_gpu=False)
+    workspaces = kernel.namespace._workspaces
+    assert workspaces
+    bench.close()
+    assert not workspaces
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from backends.bench.arms import configured, library
+import pytest
+
+from backends.bench.arms import Arm, Group, configured, library
 from backends.bench.crew import Crew, Worker
 from backends.bench.progress import Progress
 from backends.bench.results import Case
-from backends.bench.session import Method, Session, Task
+from backends.bench.session import Session
+from backends.bench.stopwatch import Part, Stopwatch
+from backends.bench.task import Method, Task
 from backends.planner.config import Config
 from backends.planner.problem import Problem
 from tests.support import bench as fake
@@ -29,20 +33,49 @@ def task(m: int, *texts: str) -> Task:
     return Task(Case("wave", Problem(m, 64, 64)), (library("cublas"), *arms))
 
 
-def session(diary: Diary, jobs: int = 1, **method) -> Session:
+def session(diary: Diary, jobs: int = 1, watch: Stopwatch | None = None, **method) -> Session:
     crew = Crew([Worker(fake.Inline) for _ in range(jobs)])
-    plan = Method(rounds=8, **method)
-    return Session(plan, Worker(fake.Inline), crew, diary, clock=lambda: diary.seconds)
+    plan, watch = Method(rounds=8, **method), watch or Stopwatch(lambda: diary.seconds)
+    return Session(plan, Worker(fake.Inline), crew, diary, watch)
 
 
-def test_kernels_of_some_shapes_are_compiled_before_the_first_is_timed():
+def steps(diary: Diary) -> list[tuple[float, str]]:
+    """What was shown, but the rounds."""
+    return [(done, text.split()[0]) for done, text in diary.shown if "round" not in text]
+
+
+def test_all_kernels_are_compiled_before_the_first_shape_is_timed():
     diary = Diary()
     tasks = [task(m, fake.FAST, fake.SLOW, fake.TILE) for m in (64, 128, 192)]
     assert len(list(session(diary).run(tasks))) == 3
-    steps = [(done, text.split()[0]) for done, text in diary.shown if "round" not in text]
-    first = [(0, "compiled")] * 6 + [(0, "64x64x64"), (1, "128x64x64")]
-    assert steps == [*first, *[(2, "compiled")] * 3, (2, "192x64x64")]
+    compiled = [(0, "compiled")] * 9
+    assert steps(diary) == [*compiled, (0, "64x64x64"), (1, "128x64x64"), (2, "192x64x64")]
     assert diary.shown[-1] == (3, "192x64x64 bf16->bf16 row*col round 8")
+
+
+def test_the_first_times_of_a_large_sweep_do_not_wait_for_its_last_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("backends.bench.session._KERNELS_A_WORKER", 4)
+    diary = Diary()
+    tasks = [task(m, fake.FAST, fake.SLOW, fake.TILE) for m in (64, 128, 192)]
+    assert len(list(session(diary).run(tasks))) == 3
+    first = [(0, "compiled")] * 6 + [(0, "64x64x64"), (1, "128x64x64")]
+    assert steps(diary) == [*first, *[(2, "compiled")] * 3, (2, "192x64x64")]
+
+
+def test_a_kernel_of_two_arms_is_compiled_once():
+    """What becomes of it holds for both."""
+    diary = Diary()
+    texts = {"right": fake.FAST, "left": fake.REFUSED}
+    named = (Arm(name, Group.OURS, Config.parse(text)) for name, text in texts.items())
+    single = task(64, *texts.values())
+    (told,) = session(diary).run([Task(single.case, (*named, *single.arms))])
+    assert steps(diary) == [(0, "compiled")] * 2 + [(0, "64x64x64")]
+    assert {r.arm.name: r.status for r in told if r.status != "ok"} == {
+        fake.REFUSED: "refused",
+        "left": "refused",
+    }
 
 
 def test_a_run_stops_between_shapes_when_time_is_up():
@@ -60,3 +93,14 @@ def test_what_did_not_compile_is_told_with_the_times_of_the_rest():
         (fake.REFUSED, "refused"),
         (fake.FAST, "ok"),
     ]
+
+
+def test_seconds_go_to_what_they_were_spent_on():
+    diary = Diary()
+    watch = Stopwatch(lambda: diary.seconds)
+    made = session(diary, watch=watch)
+    list(made.run([task(m, fake.FAST) for m in (64, 128)]))
+    watch.begin(Part.REST)
+    assert watch.seconds[Part.COMPILE] == 2
+    assert sum(watch.seconds.values()) == pytest.approx(diary.seconds)
+    assert watch.seconds[Part.START] == watch.seconds[Part.PLAN] == 0

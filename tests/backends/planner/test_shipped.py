@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from backends.planner import Config, Kind, Problem, choose, family, shipped
-from backends.planner.work import shared_bytes
+from backends.planner.blocks import shared_bytes
 from backends.triton_codegen import AotKernel, compile
 
 H200 = shipped()["NVIDIA H200"]

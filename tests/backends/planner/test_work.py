@@ -3,7 +3,8 @@
 import pytest
 
 from backends.planner import Config, Device, Problem, shipped
-from backends.planner.work import residents, shared_bytes, work_of
+from backends.planner.blocks import residents, shared_bytes
+from backends.planner.work import work_of
 from passes.stream_k import Merge
 
 H200 = shipped()["NVIDIA H200"]

@@ -23,7 +23,7 @@ from tests.support.schedules import FAMILIES
 
 LARGEST = 24
 SIZES = range(1, LARGEST + 1)
-SAMPLE = 700  # of the 13,824 sizes, for each kind of schedule
+SAMPLE = 500  # of the 13,824 sizes, for each kind of schedule
 
 
 def loads(schedule: Schedule) -> list[int]:
@@ -45,7 +45,7 @@ def test_small_schedules_cover_each_panel_once_and_leave_no_unit_empty(family, s
     schedules = {FAMILIES[family](*sizes) for sizes in small_sizes}
     for schedule in schedules:
         check_exact_cover(schedule)
-    assert len(schedules) > 500  # clamping makes some equal
+    assert len(schedules) > 300  # clamping makes some equal
 
 
 @pytest.mark.timeout(600)
@@ -223,6 +223,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("change", range(len(CHANGES)))
 @pytest.mark.parametrize("family", FAMILIES)
 @settings(max_examples=10)

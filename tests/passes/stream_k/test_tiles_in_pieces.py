@@ -46,6 +46,7 @@ MERGES = ["workspace", "fixup", "atomic-workspace"]
 SHAPES = [(37, 45, 27), (16, 24, 16), (1, 7, 40)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("epilogue", [None, EPILOGUE], ids=["plain", "epilogue"])
 @pytest.mark.parametrize("merge", MERGES)
 @pytest.mark.parametrize("schedule", SCHEDULES)
