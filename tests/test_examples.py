@@ -135,7 +135,7 @@ def test_readme_python_runs(capsys, monkeypatch):
     for code in snippets:
         exec(compile(code, "README.md", "exec"), {})
     assert "applicable" in capsys.readouterr().out
-    assert len(snippets) == 2
+    assert len(snippets) == 3
 
 
 COMMANDS = re.findall(r"^    (loopir-(?:opt|triton) [^#\n]*)(.*)", README, re.MULTILINE)
