@@ -1,6 +1,8 @@
 """Options and marks of the whole suite. Imports nothing heavy: the suite also runs where only torch
 and triton are."""
 
+from functools import cache
+
 import hypothesis
 import pytest
 
@@ -20,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
-            item.add_marker(pytest.mark.timeout(120))
+            if not item.get_closest_marker("timeout"):  # the mark of a module is further than this
+                item.add_marker(pytest.mark.timeout(120))
             if not _has_gpu():
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
         if item.get_closest_marker("long") and not config.getoption("--long"):
@@ -29,6 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _sample(config, items)
 
 
+@cache
 def _has_gpu() -> bool:
     import torch
 

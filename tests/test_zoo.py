@@ -137,6 +137,7 @@ def test_program_compiles_for_hopper(case: Case):
     assert compile(case.program, "cuda:90").binary[:4] == b"\x7fELF"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", [c for c in CASES if not c.by_slots], ids=lambda c: c.name)
 def test_stream_k_compiles_for_hopper(case: Case):
     program = stream_k(case, 7, Merge.WORKSPACE).apply(case.program)

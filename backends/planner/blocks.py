@@ -1,11 +1,13 @@
 """What a block of a configuration takes of a multiprocessor: shared memory, registers, threads."""
 
+from itertools import product
 from math import prod
 
 from backends.planner.config import Config, Extent
 from backends.planner.device import Device
-from backends.planner.passes_of import descriptors, epilogue_pieces, walks_tiles
+from backends.planner.passes_of import descriptors, epilogue_pieces, stream_k_of, walks_tiles
 from backends.planner.problem import Problem
+from passes.stream_k import Decomposition, Merge
 
 _SM_REGISTERS, _SM_THREADS, _SM_BLOCKS = 65536, 2048, 32
 _OTHER_REGISTERS = 32  # of a thread, beside the accumulator
@@ -29,14 +31,27 @@ def shared_bytes(config: Config, problem: Problem) -> int:
     """Bytes of the stages of a block, and of the part of a tile that a descriptor stores while the
     next one's panels are under way."""
     stages = config.num_stages - (0 if computes_in_groups(config) else 1)
-    is_staged = walks_tiles(config) and descriptors(config)
-    staged = _largest_piece(config) * problem.result.bytes if is_staged else 0
+    is_staged = descriptors(config) and _stores_whole_tiles(config, problem)
+    staged = _staged_elements(config) * problem.result.bytes if is_staged else 0
     return stages * stage_bytes(config, problem) + staged
 
 
-def _largest_piece(config: Config) -> int:
-    """Elements of a tile that are stored at a time."""
-    return prod(max(pieces(e)) for e in config.tile[:2]) // epilogue_pieces(config)
+def _stores_whole_tiles(config: Config, problem: Problem) -> bool:
+    """Whether a block may store a tile and go on; where a k-aligned tail is all there is, a second
+    kernel stores."""
+    walk = stream_k_of(config)
+    if walk is None or not walks_tiles(config):
+        return False
+    tiles = problem.batch * -(-problem.m // config.bm) * -(-problem.n // config.bn)
+    is_tail = walk.decomposition is Decomposition.K_ALIGNED and tiles < (walk.units or 0)
+    return not (is_tail and walk.merge is Merge.FIXUP)
+
+
+def _staged_elements(config: Config) -> int:
+    """Of the pieces of a tile that are stored one after the other, those of one shape in one
+    place."""
+    shapes = set(product(*map(pieces, config.tile[:2])))
+    return sum(map(prod, shapes)) // epilogue_pieces(config)
 
 
 def pieces(extent: Extent) -> tuple[int, ...]:
@@ -68,3 +83,8 @@ def vector_residents(config: Config) -> int:
     if registers > MOST_REGISTERS:
         return 0
     return min(_SM_BLOCKS, int(_SM_REGISTERS / (registers * 32 * config.num_warps)))
+
+
+def slot_bytes(config: Config, problem: Problem) -> int:
+    """Bytes of a partial tile."""
+    return config.bm * config.bn * problem.accumulator.bytes

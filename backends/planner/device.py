@@ -20,7 +20,8 @@ class Device:
     """Constants of one kind of GPU.
 
     shared_bytes: shared memory that one block can have. flops_per_cycle: of the tensor cores of one
-    SM, by element type. sustained_tflops: of the device, by element type, where power limits it.
+    SM, by element type. sustained_tflops: of the device, by element type, where power limits it,
+    but for the first burst_us.
     l2_tbps: what all SMs together receive from L2 of panels that others read at the same time;
     skewed_l2_tbps: of those that no other does; sm_kb_per_us: what one SM can receive by
     descriptors, pointer_kb_per_us: by pointers; outside_tbps: what descriptors fill in all SMs
@@ -45,6 +46,7 @@ class Device:
     clock_ghz: float
     flops_per_cycle: Mapping[str, float]
     sustained_tflops: Mapping[str, float]
+    burst_us: float
     dram_tbps: float
     l2_tbps: float
     skewed_l2_tbps: float

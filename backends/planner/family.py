@@ -4,13 +4,14 @@ number asks for, by rules of thumb that leave out what cannot win."""
 from collections.abc import Iterator
 from dataclasses import replace
 
-from backends.planner.blocks import residents, shared_bytes, vector_residents
+from backends.planner.blocks import pieces, residents, shared_bytes, vector_residents
 from backends.planner.config import Config, Kind
 from backends.planner.device import Device
 from backends.planner.passes_of import walks_tiles
 from backends.planner.problem import Problem
-from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, VECTORS
+from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, VECTORS, Shape
 from loopir.errors import LoopIRError
+from passes.decomposition import KAligned
 
 _DESCRIPTOR_BYTES = 16  # rows of a tensor start at multiples of it, to be moved by descriptors
 _WASTE = 2.5  # computed over needed elements of C, beyond which a tile is too large
@@ -61,11 +62,15 @@ def _thin(p: Problem, device: Device) -> Iterator[Config]:
     """Of few rows or, turned, of few columns."""
     is_flat = p.m <= p.n
     fitting = max(16, 2 * min(p.m, p.n))
-    for shape in (s for s in SKINNY if s.rows <= fitting):
+    for shape in (s for s in SKINNY if _rows(s) <= fitting):
         yield from _unmoved((shape if is_flat else shape.turned).config(p), p, device)
-    for shape in (s for s in NARROW if s.rows <= fitting):
+    for shape in (s for s in NARROW if _rows(s) <= fitting):
         tile = (shape if is_flat else shape.turned).config(p, swapped=is_flat)
         yield from _scheduled(tile, p, device)
+
+
+def _rows(shape: Shape) -> int:
+    return sum(pieces(shape.rows))
 
 
 # --- schedules of a tile
@@ -94,22 +99,33 @@ def _moved(tile: Config, pipeline: str, p: Problem, device: Device) -> Iterator[
 
 def _walks(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """Persistent blocks: whole tiles, or these and the tail shared out."""
-    tiles, _ = _counts(tile, p)
+    tiles, panels = _counts(tile, p)
     units = device.sms * min(2, residents(tile, p, device))
-    flattened = ("",) if _is_composite(tile) else ("", ",flatten")  # or its products wait
-    for more in flattened:
-        if tiles > units:
-            walk = f"stream-k{{decomposition=data-parallel units={units}}}"
+    walks = [f"stream-k{{decomposition=data-parallel units={units}}}"] if tiles > units else []
+    overlapped = replace(tile, launch_pdl=True)
+    for more in _overlaps(tile, tiles, device):
+        for walk in walks:
             yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
-        for walk in _aligned(tile, tiles, device):
-            overlapped = replace(tile, launch_pdl=True)
+        for walk in _aligned(tile, tiles, panels, device):
             yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
 
 
-def _aligned(tile: Config, tiles: int, device: Device) -> Iterator[str]:
+def _overlaps(tile: Config, tiles: int, device: Device) -> tuple[str, ...]:
+    """Whether the next tile's panels come while one is finished: not of tiles in pieces, whose
+    products would then wait for each other."""
+    is_composite = any(isinstance(extent, tuple) for extent in tile.tile)
+    return ("",) if is_composite or tiles <= device.sms else (",flatten", "")
+
+
+def _aligned(tile: Config, tiles: int, panels: int, device: Device) -> Iterator[str]:
     """The tail shared out, in parts of some panels at least, where it is worth it."""
-    if tiles % device.sms and 2 * tiles > device.sms and tile.bm * tile.bn >= _ALIGNED_ELEMENTS:
-        for least in _LEAST_PANELS:
+    if 2 * tiles <= device.sms or tile.bm * tile.bn < _ALIGNED_ELEMENTS:
+        return
+    tails = []
+    for least in _LEAST_PANELS:
+        tail = KAligned(tiles, panels, device.sms, min_panels=least).tail
+        if tail is not None and tail not in tails:
+            tails.append(tail)
             options = f"decomposition=k-aligned units={device.sms} min-panels={least}"
             yield f"stream-k{{merge=fixup slot-layout=auto {options}}}"
 
@@ -134,10 +150,6 @@ def _unmoved(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
 
 def _with(tile: Config, *passes: str) -> Config:
     return replace(tile, pipeline=",".join(passes))
-
-
-def _is_composite(tile: Config) -> bool:
-    return any(isinstance(extent, tuple) for extent in tile.tile)
 
 
 def _is_full(tile: Config) -> bool:

@@ -20,13 +20,13 @@ def kept(cases: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     values = {name: _values(arguments) for name, arguments in cases.items()}
     axes = _axes(list(values.values()))
     order = sorted(cases, key=lambda name: (crc32(name.encode()), name))
-    found, seen = list[str](), set[tuple[str, str]]()
+    found, seen = dict[str, None](), set[tuple[str, str]]()
     for name in order:
         new = {v for v in values[name] if v[0] in axes} - seen
         if new:
-            found.append(name)
+            found[name] = None
             seen |= new
-    rest = (name for name in order if name not in {*found})
+    rest = (name for name in order if name not in found)
     missing = max(0, -(-len(cases) // PART) - len(found))
     return frozenset([*found, *islice(rest, missing)])
 

@@ -1,127 +1,118 @@
-"""The constants of the cost model, measured on the current GPU, in less than a minute.
+"""The constants of the cost model, measured on the current GPU, in about a minute.
 
-Every number is a difference between two sizes of one kernel, or between kernels, all timed in one
-contest of interleaved rounds. What cannot be told apart so keeps the value of the device that it
-started from: flops_per_cycle, panel_cycles, store_kb_per_us, arrive_us, and the clock.
+Every number is a difference between two sizes of one kernel, all timed in one contest of
+interleaved rounds. The rates of memory come from kernels that do nothing else (`probes`); the
+others from products of which one part takes the time (`backends.planner.isolate`). What no kernel
+shows by itself keeps the value of the device that it started from: the clock, flops_per_cycle,
+panel_cycles, store_kb_per_us, sm_kb_per_us, crossing, and what a fold costs; `refit` moves those.
 """
 
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 
-from backends.planner import Config, Device, Problem, predict
-from backends.planner.tile_cost import tiling
-from backends.planner.tiles import LARGE, SMALL
+from backends.planner import Config, Device, Problem
+from backends.planner.isolate import MOST_OFF, Probe, grid, misses, solved
+from backends.planner.isolate import probes as product_probes
 from backends.triton_codegen.ops import probes
 from backends.triton_codegen.ops.bound import first_call
 from backends.triton_codegen.ops.contest import medians_us
 from backends.triton_codegen.ops.operands import Arguments
-from loopir.errors import LoopIRError
+from loopir.errors import CodegenError, LoopIRError
 from loopir.types import DType
 
 Arm = Callable[[], object]
 _ROUNDS = 24
-_PANELS = (48, 144)  # of a tile, whose times are compared
 _SUSTAINED_S = 0.5
 _BUSY = Problem(8192, 8192, 8192)
+_BUSY_CONFIG = Config((128, 256, 64), "tile-order{group=8},descriptors", 8, 3)
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A tiling, timed with fewer and with more panels."""
+class Timed:
+    """A probe and its two kernels."""
 
-    config: Config
-    problems: tuple[Problem, Problem]
+    probe: Probe
     arms: tuple[Arm, Arm]
 
 
 def calibrate(base: Device, say: Callable[[str], None] = lambda text: None) -> Device:
-    """`base` with what the current GPU measures. `say`: told of each step."""
+    """`base` with what the current GPU measures. `say`: told of each step, and of each constant
+    that no probe showed. CodegenError: the constants do not predict their own probes."""
     say("compiling")
-    tiles = [t for t in map(_tile_of(base), _configs()) if t is not None]
-    arms = _probe_arms(base)
-    names = list(arms)
-    say(f"timing {len(arms) + 2 * len(tiles)} kernels, {_ROUNDS} rounds")
-    each = [*arms.values(), *(arm for tile in tiles for arm in tile.arms)]
+    timed = [t for t in map(_timed, product_probes(base.sms)) if t is not None]
+    arms = _memory_arms(base)
+    each = [*arms.values(), *(arm for t in timed for arm in t.arms)]
+    say(f"timing {len(each)} kernels, {_ROUNDS} rounds")
     times = medians_us(each, _ROUNDS)
-    seen = dict(zip(names, times[: len(names)], strict=True))
-    measured = replace(base, **_constants(seen, base))
-    pairs = times[len(names) :]
-    timed = list(zip(tiles, zip(pairs[::2], pairs[1::2], strict=True), strict=True))
-    slowness = {tiling(t.config).name: _slowness(t, us, measured) for t, us in timed}
-    measured = replace(measured, slowness={k: round(v, 3) for k, v in slowness.items()})
+    measured = replace(base, **_memory(dict(zip(arms, times, strict=False)), base))
+    rest = times[len(arms) :]
+    pairs = zip(rest[::2], rest[1::2], strict=True)
+    seen = [(t.probe, us) for t, us in zip(timed, pairs, strict=True)]
     say("sustained rate")
-    scale = _sustained_tflops(measured) / base.sustained_tflops[DType.BF16.value]
-    sustained = {k: round(v * scale, 1) for k, v in base.sustained_tflops.items()}
-    measured = replace(measured, sustained_tflops=sustained)
-    return replace(measured, epilogue_us=_epilogue(timed, measured))
+    found = solved(_sustained(measured), [(probe, us[1] - us[0]) for probe, us in seen])
+    for name, why in found.unseen.items():
+        say(f"{name}: as it was, {why}")
+    _check(found.device, seen, say)
+    return found.device
 
 
-# --- probes
+def _check(
+    device: Device, seen: list[tuple[Probe, tuple[float, float]]], say: Callable[[str], None]
+) -> None:
+    off = misses(device, seen)
+    mean = sum(miss for miss, _, _ in off) / len(off)
+    worst = [f"{100 * miss:.0f} % {config} on {p}" for miss, config, p in off if miss > MOST_OFF]
+    for line in worst:
+        say(f"off by {line}")
+    if mean > MOST_OFF:
+        raise CodegenError(
+            f"calibrate: the constants predict their own probes {100 * mean:.0f} % wrong in the "
+            f"mean, where {100 * MOST_OFF:.0f} % is the most; worst: {worst[0]}"
+        )
 
 
-def _probe_arms(device: Device) -> dict[str, Arm]:
-    rows, columns = _grid(device.sms)
+# --- memory
+
+
+def _memory_arms(device: Device) -> dict[str, Arm]:
+    rows, columns = grid(device.sms)
     blocks = 4 * device.sms
     return {
-        "one": probes.nothing(1),
-        "two": probes.nothing(2),
+        "nothing": probes.nothing(),
         "read32": probes.read(32, blocks),
         "read160": probes.read(160, blocks),
-        "chase64": probes.chase(64),
-        "chase256": probes.chase(256),
-        "aligned48": probes.panels(48, rows, columns, 0),
-        "aligned144": probes.panels(144, rows, columns, 0),
         "skewed48": probes.panels(48, rows, columns, 11),
         "skewed144": probes.panels(144, rows, columns, 11),
-        "slots2": probes.slots(2, device.sms),
-        "slots10": probes.slots(10, device.sms),
     }
 
 
-def _constants(us: dict[str, float], base: Device) -> dict[str, float]:
-    rows, columns = _grid(base.sms)
+def _memory(us: dict[str, float], base: Device) -> dict[str, float]:
+    """Rates, and what comes before the first byte."""
+    rows, columns = grid(base.sms)
     panel_mb = 4e-6 * rows * columns * (probes.PANEL_A + probes.PANEL_B)
-    slot_kb = 4e-3 * probes.SLOT
     dram = (160 - 32) * 1.048576 / (us["read160"] - us["read32"])
     found = {
-        "launch_us": us["one"],
-        "next_launch_us": us["two"] - us["one"],
+        "launch_us": us["nothing"],
         "dram_tbps": dram,
-        "start_us": us["read32"] - us["one"] - 32 * 1.048576 / dram,
-        "latency_us": (us["chase256"] - us["chase64"]) / (256 - 64),
-        "l2_tbps": panel_mb * 96 / (us["aligned144"] - us["aligned48"]),
+        "start_us": us["read32"] - us["nothing"] - 32 * 1.048576 / dram,
         "skewed_l2_tbps": panel_mb * 96 / (us["skewed144"] - us["skewed48"]),
-        "slot_kb_per_us": 2 * 8 * slot_kb / (us["slots10"] - us["slots2"]),
     }
     return {name: round(max(value, 0.05), 3) for name, value in found.items()}
 
 
-# --- tiles
+# --- products
 
 
-def _configs() -> list[Config]:
-    """The tiles of the planner, one block each, moved by descriptors."""
-    shapes = [s.config(_BUSY) for s in (*LARGE, *SMALL)]
-    return [replace(c, pipeline="tile-order{group=8},descriptors") for c in shapes]
-
-
-def _tile_of(device: Device) -> Callable[[Config], Tile | None]:
-    """A kernel for each count of panels; None: the compiler refuses it."""
-    rows, columns = _grid(device.sms)
-
-    def made(config: Config) -> Tile | None:
-        m, n = rows * config.bm, columns * config.bn
-        fewer, more = (Problem(m, n, count * config.bk) for count in _PANELS)
-        try:
-            return Tile(config, (fewer, more), (_product(fewer, config), _product(more, config)))
-        except LoopIRError:
-            return None
-
-    return made
+def _timed(probe: Probe) -> Timed | None:
+    """None: the compiler refuses it."""
+    try:
+        arms = _product(probe.fewer, probe.config), _product(probe.more, probe.config)
+    except LoopIRError:
+        return None
+    return Timed(probe, arms)
 
 
 def _product(problem: Problem, config: Config) -> Arm:
@@ -131,26 +122,15 @@ def _product(problem: Problem, config: Config) -> Arm:
     return lambda: bound(a, b.t(), out)
 
 
-def _slowness(tile: Tile, us: tuple[float, float], device: Device) -> float:
-    """By what factor the products of a panel must be slower for the model to say what was seen."""
-    low, high = 0.25, 4.0
-    name = tiling(tile.config).name
-    for _ in range(40):
-        middle = (low + high) / 2
-        slower = replace(device, slowness={name: middle})
-        fewer, more = (predict(tile.config, p, slower).panels for p in tile.problems)
-        low, high = (low, middle) if more - fewer > us[1] - us[0] else (middle, high)
-    return low
+def _sustained(device: Device) -> Device:
+    """With the rate of a long series of products; other types in proportion."""
+    scale = _sustained_tflops() / device.sustained_tflops[DType.BF16.value]
+    rates = {name: round(rate * scale, 1) for name, rate in device.sustained_tflops.items()}
+    return replace(device, sustained_tflops=rates)
 
 
-def _epilogue(timed: list[tuple[Tile, tuple[float, float]]], device: Device) -> float:
-    """What is left of a tile's time."""
-    rest = [us[0] - predict(t.config, t.problems[0], device).time for t, us in timed]
-    return round(max(0.05, device.epilogue_us + statistics.median(rest)), 3)
-
-
-def _sustained_tflops(device: Device) -> float:
-    run = _product(_BUSY, Config((128, 256, 64), _configs()[0].pipeline, 8, 3))
+def _sustained_tflops() -> float:
+    run = _product(_BUSY, _BUSY_CONFIG)
     torch.cuda.synchronize()
     start, launches = time.perf_counter(), 0
     while time.perf_counter() - start < _SUSTAINED_S:
@@ -159,9 +139,3 @@ def _sustained_tflops(device: Device) -> float:
         launches += 20
         torch.cuda.synchronize()
     return 1e-12 * launches * _BUSY.flops / (time.perf_counter() - start)
-
-
-def _grid(sms: int) -> tuple[int, int]:
-    """Rows and columns of one block an SM, as square as can be."""
-    rows = max(r for r in range(1, sms + 1) if sms % r == 0 and r * r <= sms)
-    return sms // rows, rows

@@ -5,6 +5,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from loopir.errors import LoopIRError
 from passes.cli import DONE, REFUSED, complain
 
 _TOOL = "loopir-triton calibrate"
@@ -22,7 +23,11 @@ def main(argv: list[str]) -> int:
     from backends.triton_codegen.ops.devices import calibrated_path, device_of
     from backends.triton_codegen.ops.pins import write_whole
 
-    device = calibrate(device_of(torch.cuda.current_device()), complain)
+    try:
+        device = calibrate(device_of(torch.cuda.current_device()), complain)
+    except LoopIRError as error:
+        complain(f"{_TOOL}: {error}")
+        return REFUSED
     path = args.output or calibrated_path(device.name)
     write_whole(path, device.text())
     print(f"{device.name}: {path}")

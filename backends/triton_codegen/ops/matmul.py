@@ -1,7 +1,7 @@
 """`matmul`: a product of tensors by the kernel that the planner chooses, which is compiled at the
 first call with tensors alike, and kept."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -35,10 +35,10 @@ def matmul(
 
     a [..., M, K], b [..., K, N]: of one float type or int8; batches broadcast, and vectors are
     taken, as in torch.matmul. A tensor is copied only where none of its last two dimensions has
-    stride 1. `out` [..., M, N] is written and returned if given; else the result has `out_dtype`,
-    a's type if not said. bias [N]; residual [..., M, N]. `plan`: the configuration to use, or its
-    text; None: the planner's. `tune`: time the best few of the planner's on such tensors, once, and
-    pin the winner in the user's cache.
+    stride 1. `out` [..., M, N] is written and returned if given, wherever its elements lie; else
+    the result has `out_dtype`, a's type if not said. bias [N]; residual [..., M, N]. `plan`: the
+    configuration to use, or its text; None: the planner's. `tune`: time the best few of the
+    planner's on such tensors, once, and pin the winner in the user's cache.
 
     The first call with tensors of a shape, layout and type compiles; later ones only launch, on the
     current stream of the tensors' device, and wait for nothing: they may be captured in a graph. On
@@ -46,21 +46,23 @@ def matmul(
     configuration can compute this.
     """
     try:
+        wants_grad = (a.requires_grad or b.requires_grad) and torch.is_grad_enabled()
         key = (
-            *(a.shape, a.stride(), a.dtype, a.device, a.data_ptr() % 16),
-            *(a.layout, a.is_neg(), a.requires_grad),
-            *(b.shape, b.stride(), b.dtype, b.device, b.data_ptr() % 16),
-            *(b.layout, b.is_neg(), b.requires_grad),
+            a.shape, a.stride(), a.dtype, a.device, a.data_ptr() % 16, a.is_neg(),
+            b.shape, b.stride(), b.dtype, b.device, b.data_ptr() % 16, b.is_neg(),
             out if out is None else _layout(out),
             bias if bias is None else _layout(bias),
             residual if residual is None else _layout(residual),
-            *(out_dtype, activation, alpha, beta, plan, tune, torch.is_grad_enabled()),
-        )
+            out_dtype, activation, alpha, beta, plan, tune, wants_grad,
+        )  # fmt: skip
         found = _bound.get(key)
     except (AttributeError, RuntimeError, TypeError):
         key, found = None, None
     if found is not None:
         return found(a, b, out, bias, residual)
+    if _has_rows_in_pieces(out):
+        options = {"activation": activation, "alpha": alpha, "beta": beta, "plan": plan}
+        return _scattered(a, b, out, bias, residual, out_dtype=out_dtype, tune=tune, **options)
     args = Arguments(a, b, out, out_dtype, bias, activation, residual, alpha, beta)
     config = Config.parse(plan) if isinstance(plan, str) else plan
     bound, result = first_call(args, config, tune)
@@ -68,11 +70,37 @@ def matmul(
     return result
 
 
+def _has_rows_in_pieces(out: Any) -> TypeGuard[torch.Tensor]:
+    """Whether the elements of a row lie apart, so that no kernel stores into it."""
+    if not isinstance(out, torch.Tensor) or out.layout is not torch.strided or out.dim() == 0:
+        return False
+    return out.stride(-1) != 1 and out.shape[-1] > 1
+
+
+def _scattered(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor,
+    bias: torch.Tensor | None,
+    residual: torch.Tensor | None,
+    **options: Any,
+) -> torch.Tensor:
+    """A matrix of columns is written as the transpose of the product of transposes; anything else,
+    and where a bias is added to columns, from a result of its own."""
+    if out.dim() == 2 and out.stride(0) == 1 and bias is None:
+        turned = None if residual is None else residual.mT
+        matmul(b.mT, a.mT, out=out.mT, residual=turned, **options)
+        return out
+    result = out.contiguous()
+    matmul(a, b, out=result, bias=bias, residual=residual, **options)
+    return out.copy_(result)
+
+
 def _layout(t: torch.Tensor) -> tuple[Any, ...]:
     """All of a tensor that a kernel or a check depends on; that of a and b is spelled out above,
-    for speed."""
-    place = t.device, t.data_ptr() % 16
-    return t.shape, t.stride(), t.dtype, *place, t.layout, t.is_neg(), t.requires_grad
+    for speed. What is not dense has no strides, and raises."""
+    wants_grad = t.requires_grad and torch.is_grad_enabled()
+    return t.shape, t.stride(), t.dtype, t.device, t.data_ptr() % 16, t.is_neg(), wants_grad
 
 
 def _keep(key: Any, bound: Bound) -> None:

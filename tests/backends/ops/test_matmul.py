@@ -136,6 +136,25 @@ def test_out_may_have_rows_apart_and_nothing_beside_is_written():
     out.check_guards()
 
 
+@pytest.mark.parametrize("extras", [{}, {"residual": F32}, {"bias": F32}], ids=["", "r", "b"])
+def test_out_may_lie_by_columns(extras: dict[str, torch.dtype]):
+    a, b = pair(24, 40, 32, F32)
+    shapes = {"residual": (24, 40), "bias": (40,)}
+    added = {name: normal(shapes[name], dtype, 4) for name, dtype in extras.items()}
+    out = torch.empty(40, 24).t()
+    for _ in range(2):
+        assert matmul(a, b, out=out, **added) is out
+        expected = product(a, b).value + sum(t.double() for t in added.values())
+        check_close(out, expected, 2 * bound(product(a, b), F32, F32) + 1e-5)
+
+
+def test_out_may_lie_anyhow():
+    a, b = pair(24, 40, 32, F32, (2,))
+    out = torch.ones(24, 40, 4).permute(2, 0, 1)[::2]
+    assert matmul(a, b, out=out, beta=1) is out
+    check_close(out, product(a, b).value + 1, bound(product(a, b), F32, F32) + 1e-5)
+
+
 def test_out_gives_the_result_s_type():
     a, b = pair(8, 8, 16)
     assert matmul(a, b, out=torch.empty(8, 8)).dtype is F32

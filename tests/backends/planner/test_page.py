@@ -5,13 +5,21 @@ import re
 
 from backends.planner import Config, Problem, Term
 from backends.planner.choose import _HOPELESS, _MOST
-from backends.planner.model import _BLEND
+from backends.planner.isolate import MOST_OFF
+from backends.planner.model import _BLEND, _LOADS
 from backends.triton_codegen import matmul
 from backends.triton_codegen.ops.tune import _CONTESTANTS
 from tests.support.documents import fenced, page
 
 PAGE = page("planner.md")
-NUMBERS = {5: "fifth root", 8: "best eight", 60: "fastest sixty", 2.0: "twice the best"}
+NUMBERS = {
+    5: "fifth root",
+    3: "cube root",
+    8: "best eight",
+    60: "fastest sixty",
+    2.0: "twice the best",
+    0.1: "more than 10 %",
+}
 
 
 def test_the_python_runs(capsys):
@@ -23,8 +31,9 @@ def test_the_python_runs(capsys):
 
 
 def test_texts_read_back():
-    (config,) = re.findall(r"^    (gemm .*)$", PAGE, re.MULTILINE)
-    assert str(Config.parse(config)) == config
+    configs = re.findall(r"^    (gemm .*)$", PAGE, re.MULTILINE)
+    assert configs
+    assert all(str(Config.parse(text)) == text for text in configs)
     problems = re.findall(r"`(\d+x\d+x\d+ [^`]*)`", PAGE)
     assert problems
     assert all(str(Problem.parse(text)) == text for text in problems)
@@ -41,5 +50,18 @@ def test_all_parts_are_explained():
 
 
 def test_figures_are_the_code_s():
-    for number in (_BLEND, _CONTESTANTS, _MOST, _HOPELESS):
+    for number in (_BLEND, _LOADS, _CONTESTANTS, _MOST, _HOPELESS, MOST_OFF):
         assert NUMBERS[number] in PAGE
+
+
+def test_the_commands_are_known():
+    from backends.bench.options import parser
+    from backends.planner.refit import _parser
+
+    benches = re.findall(r"^    loopir-triton bench (.*?)(?: +#.*)?$", PAGE, re.MULTILINE)
+    fits = re.findall(r"^    python -m backends.planner.refit (.*?)(?: +#.*)?$", PAGE, re.MULTILINE)
+    assert benches
+    assert fits
+    for words, made in ((benches, parser("bench")), (fits, _parser())):
+        for text in words:
+            made.parse_args(text.split())

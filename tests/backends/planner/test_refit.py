@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from backends.planner import Config, Problem, predict, shipped
-from backends.planner.refit import Sample, main, misfit, read_samples, refit, rounded
+from backends.planner.fit import FITTED, misfit, refit, rounded
+from backends.planner.refit import main, unseen_ratios
+from backends.planner.samples import Sample, choice_ratios, read_samples
 
 H200 = shipped()["NVIDIA H200"]
 HEADER = "m,n,k,batch,dtype,out_dtype,a_layout,b_layout,arm,config,status,us"
@@ -69,3 +71,42 @@ def test_the_command_writes_a_device(tmp_path, capsys):
     assert main([str(source), "-o", str(target)]) == 0
     assert '"name": "NVIDIA H200"' in target.read_text()
     assert "misfit" in capsys.readouterr().err
+
+
+def test_a_constant_stays_within_its_bounds():
+    samples = [replace(s, us=9 * s.us) for s in made(H200, (512, 4096))]
+    found = refit(H200, samples)
+    moved = [getattr(found, name) / getattr(H200, name) for name in FITTED]
+    assert 1 / 1.51 < min(moved) < max(moved) < 1.51
+    assert all(0.7 <= slow <= 2.0 for slow in found.slowness.values())
+
+
+def test_a_constant_that_no_sample_shows_stays_as_it_was():
+    truth = replace(H200, dram_tbps=1.2 * H200.dram_tbps)
+    found = refit(H200, made(truth))
+    assert found.arrive_us == H200.arrive_us
+    assert found.skewed_l2_tbps == pytest.approx(H200.skewed_l2_tbps, rel=0.1)
+
+
+def test_a_choice_is_worth_the_fastest_time_over_its_own():
+    samples = [replace(s, of="square") for s in made(H200, (512,))]
+    assert choice_ratios(samples, H200) == {"square": [1.0]}
+    fastest = min(samples, key=lambda s: s.us)
+    slower = [replace(s, us=2 * s.us) if s is fastest else s for s in samples]
+    (ratio,) = choice_ratios(slower, H200)["square"]
+    assert ratio == pytest.approx(min(s.us for s in slower) / (2 * fastest.us))
+    assert ratio < 1
+
+
+def test_unseen_problems_are_chosen_for_with_constants_of_the_others():
+    ratios = unseen_ratios(H200, made(H200, (512, 4096)))
+    assert len(ratios[""]) == 4
+    assert all(ratio > 0.95 for ratio in ratios[""])
+
+
+def test_a_check_writes_nothing(tmp_path, capsys):
+    source = tmp_path / "sweep.csv"
+    source.write_text("\n".join((HEADER, *ROWS)))
+    assert main([str(source), "--check"]) == 0
+    assert "1.000 (>= 1.00)" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == [source]

@@ -151,8 +151,12 @@ def has_ordered_slots(case: Case) -> bool:
     return any(is_ordered(made.apply(case.canonical)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_workload_that_can_keeps_every_bit(case: Case):
+#: with the builder, so that a sample has a case of each
+BUILT = [(case.builder.__name__, case) for case in CASES]
+
+
+@pytest.mark.parametrize(("builder", "case"), BUILT, ids=map(str, CASES))
+def test_every_workload_that_can_keeps_every_bit(builder: str, case: Case):
     if not has_ordered_slots(case):
         pytest.skip("its accumulators lie row by row")
     for merge in (m for m in case.merges if m in MERGES[:3]):
