@@ -4,8 +4,10 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +18,12 @@ from tests.support.sampling import FEW, PART, kept
 
 TESTS = Path(__file__).parent
 
-Cases = dict[str, dict[str, object]]
+Cases = dict[str, dict[str, Any]]
 
 
-def table(**axes: object) -> Cases:
+def table(**axes: Iterable[Any]) -> Cases:
     """The cases of a product of axes, by name."""
-    rows = product(*axes.values())  # pyright: ignore[reportArgumentType]
+    rows = product(*axes.values())
     return {"-".join(map(str, row)): dict(zip(axes, row, strict=True)) for row in rows}
 
 
