@@ -17,8 +17,9 @@ After `epilogue-pieces`:
     store C[ti * BM +: BM, BN // 2 + tj * BN +: BN // 2], out_1 masked
 
 Requires: EP01 behind a reduce a store of rows and columns; EP02 no wave loop; EP03 each column is
-    finished by itself; EP04 the pieces are a power of two, and divide the columns; EP05 a piece
-    leaves nothing but what it stores.
+    finished by itself; EP04 the pieces are a power of two, and divide the columns, into blocks
+    of 16 where a slot in fragment order is loaded; EP05 a piece leaves nothing but what it
+    stores; EP06 no access goes by a descriptor yet.
 Guarantees: every element is computed by the same operations: same values, same bits. No workspace,
     no zeroing.
 Not handled: partial tiles on their way to a workspace stay whole. What all pieces need (a bias of
@@ -32,14 +33,29 @@ from typing import ClassVar
 
 from loopir.deps import dependences
 from loopir.effects import buffers_written
-from loopir.nodes import Alloc, Body, Ewise, Kernel, Part, Program, Reduce, TileRef
+from loopir.fragment_order import SIDE
+from loopir.nodes import (
+    Access,
+    Alloc,
+    Body,
+    Ewise,
+    Kernel,
+    Load,
+    Part,
+    Program,
+    Reduce,
+    Stmt,
+    Store,
+    TileRef,
+)
 from loopir.rename import fresh_names, names_within, with_names
 from loopir.scope import allocs
 from loopir.symbols import floordiv
 from loopir.tile_types import tile_types
-from loopir.types import Space
+from loopir.types import ElementOrder, Space
 from loopir.walk import Path, is_wave_loop, names_in_use, walk_program
 from passes.base import Pass, Refusal, Rows
+from passes.by_descriptor import descriptors_last
 from passes.options import option
 from passes.pieces import Columns, Knife, Tail, tails_of, with_tails
 
@@ -73,10 +89,11 @@ class EpiloguePiecesPass(Pass):
 
     def match(self, program: Program) -> Plan | tuple[Refusal, ...]:
         """The cuts, or every reason against one."""
-        each = tuple(_Criteria(kernel, self.columns) for kernel in program.kernels)
+        each = tuple(_Criteria(program, kernel, self.columns) for kernel in program.kernels)
         reasons = (
             *_waves(program),
             *_bad_count(self.columns),
+            *descriptors_last(walk_program(program), "EP06"),
             *(
                 replace(r, path=("kernels", i, *r.path))
                 for i, c in enumerate(each)
@@ -134,9 +151,11 @@ def _uneven(path: Path, found: str) -> Refusal:
 class _Criteria:
     """Of the tails of one kernel that store rows and columns. Paths lead from the kernel."""
 
-    def __init__(self, kernel: Kernel, count: int):
+    def __init__(self, program: Program, kernel: Kernel, count: int):
         tails = tails_of(kernel)
         self.count = count
+        ordered = (w.name for w in program.workspaces if w.order is ElementOrder.FRAGMENTS)
+        self.ordered = frozenset(ordered)
         self.columns: tuple[Columns, ...] = ()
         if tails:
             graph, tiles = dependences(kernel), tile_types(kernel)
@@ -150,13 +169,20 @@ class _Criteria:
         for columns in self.columns:
             yield from self._mixed(columns)
             yield from self._sizes(columns)
+            yield from self._blocks(columns)
             yield from self._leftovers(columns)
 
     def _mixed(self, columns: Columns) -> Iterator[Refusal]:
         """EP03"""
-        rule, hint = "each column is finished by itself", "store it, and go on in another kernel"
+        rule = "each column is finished by itself"
         for why, path in columns.mixed():
-            yield Refusal("EP03", rule, path, why, hint)
+            yield Refusal("EP03", rule, path, why, self._hint(columns.placed.get(path)))
+
+    def _hint(self, stmt: Stmt | None) -> str:
+        match stmt:
+            case Ewise(_, Part(count=count)):
+                return f"say epilogue-pieces{{columns={count * self.count}}} once"
+        return "store it, and go on in another kernel"
 
     def _sizes(self, columns: Columns) -> Iterator[Refusal]:
         """EP04"""
@@ -164,6 +190,24 @@ class _Criteria:
         for size in sorted(set(map(columns.size, columns.groups))):
             if _is_count(self.count) and size % self.count:
                 yield _uneven(path, f"{self.count} pieces of {size} columns")
+
+    def _blocks(self, columns: Columns) -> Iterator[Refusal]:
+        """EP04"""
+        for path, stmt in columns.placed.items():
+            match stmt:
+                case Load(tile, Access(buffer)) | Store(Access(buffer), tile) if (
+                    buffer in self.ordered and tile in columns.axes
+                ):
+                    size = columns.tiles[tile].shape[columns.axes[tile]]
+                    yield from self._broken(path, buffer, size)
+
+    def _broken(self, path: Path, slots: str, size: int) -> Iterator[Refusal]:
+        """EP04"""
+        is_even = _is_count(self.count) and not size % self.count
+        if is_even and size // self.count % SIDE:
+            rule = f"pieces of slots in fragment order are whole blocks of {SIDE} columns"
+            found = f"pieces of {size // self.count} columns of `{slots}`"
+            yield Refusal("EP04", rule, path, found, "say fewer columns=, or slot-layout=rows")
 
     def _leftovers(self, columns: Columns) -> Iterator[Refusal]:
         """EP05"""

@@ -37,7 +37,7 @@ from loopir.nodes import Arrive, Body, For, If, Let, Program, Reduce, Set, Stmt,
 from loopir.rename import fresh_name, with_names
 from loopir.symbols import Expr
 from loopir.types import ForKind
-from loopir.walk import Path, map_bodies, names_in_use, symbol_names, walk
+from loopir.walk import Path, map_bodies, names_in_use, symbol_names, walk, walk_program
 from passes.base import Pass, Refusal, Rows
 
 
@@ -62,8 +62,10 @@ class FlattenPass(Pass):
             for path, stmt in walk(kernel.body, ("body",))
             if isinstance(stmt, For) and _walks_tiles(stmt)
         ]
+        if not loops:
+            return (_no_loop(program),)
         marked = tuple(loop.iv for _, loop in loops if not loop.flattened)
-        return Plan(marked) if marked else (_refusal(loops[0][0] if loops else None),)
+        return Plan(marked) if marked else (_flattened_already(loops[0][0]),)
 
     def rewrite(self, program: Program, plan: Plan) -> Program:
         kernels = []
@@ -76,11 +78,28 @@ class FlattenPass(Pass):
         return (("flattened loops", ", ".join(plan.loops)),)
 
 
-def _refusal(path: Path | None) -> Refusal:
-    if path is None:
-        rule = "a sequential loop over tiles has a reduce in its body, and no other loop"
-        hint = "run stream-k with decomposition=data-parallel units=... before"
-        return Refusal("FL01", rule, ("kernels", 0), "no such loop", hint)
+def _no_loop(program: Program) -> Refusal:
+    """FL01"""
+    rule = "a sequential loop over tiles has a reduce in its body, and no other loop"
+    for path, stmt in walk_program(program):
+        if isinstance(stmt, For | While) and any(isinstance(s, Reduce) for s in stmt.body):
+            return Refusal("FL01", rule, path, *_why_not(stmt))
+    hint = "run stream-k with decomposition=data-parallel units=... before"
+    return Refusal("FL01", rule, ("kernels", 0), "no such loop", hint)
+
+
+def _why_not(loop: For | While) -> tuple[str, str]:
+    """What is found in a loop with a reduce, and what to do."""
+    if isinstance(loop, While):
+        found = "a walk of ranges, whose steps differ"
+        return found, "say decomposition=k-aligned merge=fixup, or decomposition=data-parallel"
+    if any(isinstance(s, Arrive) for _, s in walk(loop.body)):
+        return "the last to arrive folds the parts in it", "say merge=fixup"
+    return "a loop, a branch or a wait beside its reduce", "leave flatten out for this program"
+
+
+def _flattened_already(path: Path) -> Refusal:
+    """FL02"""
     return Refusal("FL02", "a loop is flattened once", path, "flattened already", "leave it out")
 
 

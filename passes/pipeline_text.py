@@ -105,24 +105,35 @@ class _Reader:
         cls = self.registry.get(name)
         if cls is None:
             self.fail(f"unknown pass '{name}'{nearest(name, self.registry)}", at)
-        values = self._read_items(cls) if self.accept("{") else {}
+        values, places = self._read_items(cls) if self.accept("{") else ({}, {})
         for o in options_of(cls):
             if o.required and o.field not in values:
                 self.fail(f"{name} needs option '{o.key}', {o.expected}", at)
         try:
             return cls(**values)
         except (ValueError, TypeError) as error:
-            self.fail(str(error), at)
+            self._fail_of(cls, str(error), places, at)
 
-    def _read_items(self, cls: type[Pass]) -> dict[str, Any]:
+    def _fail_of(self, cls: type[Pass], why: str, places: dict[str, int], at: int) -> NoReturn:
+        """`why` may start with the field of an option, `min_panels: ...`: its text form, where it
+        stands."""
+        field, colon, rest = why.partition(":")
+        keys = {o.field: o.key for o in options_of(cls)}
+        if colon and field in keys:
+            self.fail(f"{keys[field]}:{rest}", places.get(field, at))
+        self.fail(why, at)
+
+    def _read_items(self, cls: type[Pass]) -> tuple[dict[str, Any], dict[str, int]]:
+        """The values, and where each option stands."""
         values: dict[str, Any] = {}
+        places: dict[str, int] = {}
         while not self.accept("}"):
             at = self.at
             o, value = self._read_item(cls)
             if o.field in values:
                 self.fail(f"option '{o.key}' of {cls.name} is given twice", at)
-            values[o.field] = value
-        return values
+            values[o.field], places[o.field] = value, at
+        return values, places
 
     def _read_item(self, cls: type[Pass]) -> tuple[Option, Any]:
         between = " (spaces stand between options)" if self.token == "," else ""

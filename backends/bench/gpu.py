@@ -23,11 +23,11 @@ _FILLS = 2  # a product of a sample
 
 
 class GpuLab:
-    """`torch` and `triton` on the current GPU. RuntimeError: there is none."""
+    """`torch` and `triton` on the current GPU. Refused: there is none."""
 
     def __init__(self):
         if not torch.cuda.is_available():
-            raise RuntimeError("there is no GPU that torch can use")
+            raise Refused("there is no GPU that torch can use")
 
     def facts(self) -> Facts:
         versions = {

@@ -109,7 +109,7 @@ def _wanted(args: argparse.Namespace) -> Wanted:
     baselines = [] if args.baseline == "none" else args.baseline.split(",")
     texts = [text.removeprefix(CONFIG) for text in args.arm if text.startswith(CONFIG)]
     names = [text for text in args.arm if not text.startswith(CONFIG)]
-    _check_names("baseline", baselines, (*BASELINES, "none"))
+    _check_names("baseline", baselines, BASELINES, "or none alone")
     _check_names("arm", names, (*NAMES, f"{CONFIG}TEXT"))
     if not (args.arm or args.config or args.sweep):
         names = [PLANNER]
@@ -122,10 +122,10 @@ def _wanted(args: argparse.Namespace) -> Wanted:
     return Wanted((*baselines, *names), configs, sweep, args.candidates)
 
 
-def _check_names(what: str, names: Sequence[str], known: Sequence[str]) -> None:
+def _check_names(what: str, names: Sequence[str], known: Sequence[str], also: str = "") -> None:
     for name in names:
         if name not in known:
-            raise ValueError(f"{what} {name!r}: one of {', '.join(known)}")
+            raise ValueError(f"{what} {name!r}: one of {', '.join(filter(None, (*known, also)))}")
 
 
 # --- to do it again

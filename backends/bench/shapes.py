@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
 _RANGE = re.compile(r"(?P<first>\d+)(?::(?P<last>\d+)(?::(?P<factor>\*?)(?P<step>\d+))?)?")
 _DRAWN_FROM, _DRAWN_TO, _DRAWN_STEP = 128, 8192, 8
 ALL = "all"
+#: shapes that one run can ask for at once; a worker has them all in memory
+MOST_SHAPES = 1_000_000
 
 
 @cache
@@ -57,12 +60,16 @@ def parse_axes(words: Sequence[str]) -> tuple[Shape, ...]:
         axes[name] = parse_range(text)
     if missing := [name for name in ("m", "n", "k") if name not in axes]:
         raise ValueError(f"sizes of {', '.join(missing)} are missing: say {missing[0]}=4096")
+    count = math.prod(map(len, axes.values()))
+    if count > MOST_SHAPES:
+        raise ValueError(f"{' '.join(words)}: {count} shapes, {MOST_SHAPES} at most")
     return tuple(itertools.product(axes["m"], axes["n"], axes["k"]))
 
 
 def parse_range(text: str) -> tuple[int, ...]:
     """`4096`, `128:4096:128` (the last one included where a step meets it), `128:1024` (step 1),
-    `1:128:*2` (each twice the one before). ValueError: it is none of these, or it is empty."""
+    `1:128:*2` (each twice the one before). ValueError: it is none of these, or it is empty, or has
+    more than MOST_SHAPES sizes."""
     found = _RANGE.fullmatch(text)
     if found is None:
         raise ValueError(
@@ -73,6 +80,8 @@ def parse_range(text: str) -> tuple[int, ...]:
     step, is_factor = int(found["step"] or 1), found["factor"] == "*"
     if first < 1 or last < first or step < 1 + is_factor:
         raise ValueError(f"range {text!r}: it is empty, or never ends")
+    if not is_factor and (last - first) // step >= MOST_SHAPES:
+        raise ValueError(f"range {text!r}: more than {MOST_SHAPES} sizes")
     return tuple(_powers(first, last, step) if is_factor else range(first, last + 1, step))
 
 
@@ -83,7 +92,10 @@ def _powers(first: int, last: int, factor: int) -> Iterator[int]:
 
 
 def drawn(count: int, seed: int) -> tuple[Shape, ...]:
-    """`count` shapes, log-uniform in 128..8192, N and K multiples of 8; the same for one seed."""
+    """`count` shapes, log-uniform in 128..8192, N and K multiples of 8; the same for one seed.
+    ValueError: more than MOST_SHAPES."""
+    if count > MOST_SHAPES:
+        raise ValueError(f"--random {count}: {MOST_SHAPES} at most")
     rng = random.Random(seed)
     return tuple(
         (_size(rng, 1), _size(rng, _DRAWN_STEP), _size(rng, _DRAWN_STEP)) for _ in range(count)

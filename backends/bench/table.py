@@ -16,6 +16,7 @@ from backends.planner.config import Config
 from backends.planner.problem import Problem
 
 _MOST_BYTES, _MOST_ROWS, _MOST_TEXT = 64 << 20, 50_000, 1000
+_NAMED = 3  # of the columns that a file lacks
 _MOST_SIZE, _US, _RATIO = 2**31, (1e-3, 1e10), (1e-4, 1e4)
 _N = TypeVar("_N", int, float)
 
@@ -130,9 +131,17 @@ def _text(path: Path) -> str:
 
 def _check_names(path: Path, names: list[str]) -> None:
     if missing := [name for name in COLUMNS if name not in names]:
-        raise NoTable(f"{path}: no column {', '.join(missing)}; it is no CSV of a bench")
+        raise NoTable(
+            f"{path}, line 1: no column {_some(missing)}; it is no table of loopir-triton bench, "
+            "or one that an older script wrote"
+        )
     if len(set(names)) < len(names):
         raise NoTable(f"{path}: a column is there twice")
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _short(text: str) -> str:

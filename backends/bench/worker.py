@@ -32,7 +32,7 @@ SETUP_SECONDS, COMPILE_SECONDS = 120.0, 180.0
 
 
 class Refused(Exception):
-    """An arm cannot compute this problem on this device; the text says why."""
+    """An arm cannot compute this problem on this device, or there is none; the text says why."""
 
 
 class Bench(Protocol):
@@ -85,6 +85,8 @@ def serve(connection: Connection, open_lab: Callable[[], Lab]) -> None:
             _Work(job, desk, connection.send).run()
     except EOFError:
         return
+    except Refused as refusal:
+        connection.send(Died(str(refusal)))
     except Exception as error:  # of the device, which may be left in any state
         connection.send(Died(f"{type(error).__name__}: {error}"))
 

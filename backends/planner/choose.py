@@ -61,11 +61,22 @@ def default_device() -> Device:
     return shipped()[DEFAULT_DEVICE]
 
 
+def plan(problem: Problem | str, device: Device | None = None) -> Plan:
+    """The candidates of `problem`, or of its text, in order of predicted time; ties in their own
+    order. ValueError: C has no element, or the text is no problem."""
+    return _plan(_read(problem), device or default_device())
+
+
+def _read(problem: Problem | str) -> Problem:
+    if isinstance(problem, str):
+        return Problem.parse(problem)
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem: expected a Problem or its text, got {type(problem).__name__}")
+    return problem
+
+
 @lru_cache(maxsize=1024)
-def plan(problem: Problem, device: Device | None = None) -> Plan:
-    """The candidates of `problem` in order of predicted time; ties in their own order. ValueError:
-    C has no element."""
-    device = device or default_device()
+def _plan(problem: Problem, device: Device) -> Plan:
     found = [Ranked(c, predict(c, problem, device)) for c in family(problem, device)]
     if not found:
         raise ValueError(f"{problem}: C has no element")
@@ -74,19 +85,20 @@ def plan(problem: Problem, device: Device | None = None) -> Plan:
     return Plan(problem, device, tuple(r for r in ranked if r.prediction.time <= limit))
 
 
-def candidates(problem: Problem, device: Device | None = None) -> list[Config]:
+def candidates(problem: Problem | str, device: Device | None = None) -> list[Config]:
     """The configurations worth timing, the fastest by prediction first; none for a problem whose C
     has no element."""
+    problem = _read(problem)
     if 0 in (problem.m, problem.n, problem.batch):
         return []
     return [r.config for r in plan(problem, device).ranked]
 
 
-def choose(problem: Problem, device: Device | None = None) -> Config:
+def choose(problem: Problem | str, device: Device | None = None) -> Config:
     """The candidate with the least predicted time."""
     return plan(problem, device).chosen.config
 
 
-def explain(problem: Problem, device: Device | None = None) -> str:
+def explain(problem: Problem | str, device: Device | None = None) -> str:
     """Why: predicted time, the part that binds, the runners-up."""
     return plan(problem, device).text()

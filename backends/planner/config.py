@@ -19,8 +19,9 @@ Tile: TypeAlias = tuple[Extent, Extent, int]
 _EXTENT = r"(\d+|\(\d+(?:\+\d+)+\))"
 _TEXT = re.compile(
     rf"(?P<kind>gemm|gemv) {_EXTENT}x{_EXTENT}x(?P<bk>\d+)"
-    r" w(?P<warps>\d+) s(?P<stages>\d+)(?P<swapped> swapped)?(?P<pdl> pdl)?(?:: (?P<pipeline>.+))?"
+    r" w(?P<warps>\d+) s(?P<stages>\d+)(?P<words>(?: swapped| pdl)*)(?:: (?P<pipeline>.+))?"
 )
+_FORM = "gemm|gemv BMxBNxBK wWARPS sSTAGES [swapped] [pdl][: PIPELINE]"
 
 
 class Kind(Enum):
@@ -98,18 +99,21 @@ class Config:
 
     @classmethod
     def parse(cls, text: str) -> "Config":
-        """The configuration whose `str` is `text`. ValueError: it is none."""
+        """The configuration whose `str` is `text`; `swapped` and `pdl` may stand in either order.
+        ValueError: it is none."""
         found = _TEXT.fullmatch(text)
-        if found is None:
-            raise ValueError(f"config: {text!r} is not like 'gemm 128x256x64 w8 s3: PIPELINE'")
+        words = found["words"].split() if found else []
+        if found is None or len(set(words)) < len(words):
+            example = "gemm 128x256x64 w8 s3: descriptors"
+            raise ValueError(f"config: {text!r} is not {_FORM}, as '{example}'")
         return cls(
             tile=(_extent(found[2]), _extent(found[3]), int(found["bk"])),
             pipeline=found["pipeline"] or "",
             num_warps=int(found["warps"]),
             num_stages=int(found["stages"]),
-            swapped=found["swapped"] is not None,
+            swapped="swapped" in words,
             kind=Kind(found["kind"]),
-            launch_pdl=found["pdl"] is not None,
+            launch_pdl="pdl" in words,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -110,6 +110,13 @@ def shipped() -> dict[str, Device]:
     return {device.name: device for device in found}
 
 
+def shipped_as(name: str) -> Device | None:
+    """The shipped device of this name, or of this file's: `NVIDIA H200` or `h200`."""
+    devices = shipped()
+    by_file: dict[str, Device] = dict(zip(_SHIPPED, devices.values(), strict=True))
+    return devices.get(name) or by_file.get(name.lower())
+
+
 def _check(name: str, value: Any) -> None:
     if name == "name":
         good = isinstance(value, str) and value != ""

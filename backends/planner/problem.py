@@ -14,6 +14,8 @@ _SIZES = re.compile(r"(\d+)x(\d+)x(\d+)")
 _TYPES = re.compile(r"(\w+)->(\w+)")
 _LAYOUTS = re.compile(r"(row|col)\*(row|col)")
 _NUMBERS = {"alpha", "beta"}
+#: what `name=value` may say in the text of a problem
+FIELDS = ("batch", *(f.name for f in fields(Epilogue)))
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ class Problem:
 
     @classmethod
     def parse(cls, text: str) -> "Problem":
-        """The problem whose `str` is `text`; types and layouts may be left out. ValueError: it is
-        none."""
+        """The problem whose `str` is `text`; types and layouts may be left out, and `bf16` is
+        `bf16->bf16`. ValueError: it is none."""
         words = text.split()
         sizes = _SIZES.fullmatch(words[0]) if words else None
         if sizes is None:
@@ -118,13 +120,15 @@ def _said(epilogue: Epilogue) -> dict[str, Any]:
 
 
 def _word(word: str) -> dict[str, Any]:
+    if word in {d.value for d in DType}:
+        return {"dtype": word}
     if found := _TYPES.fullmatch(word):
         return {"dtype": found[1], "out_dtype": found[2]}
     if found := _LAYOUTS.fullmatch(word):
         return {"a_layout": found[1], "b_layout": found[2]}
     name, equals, value = word.partition("=")
-    if not equals or name not in {"batch", *(f.name for f in fields(Epilogue))}:
-        raise ValueError(f"problem: {word!r} is no field of one")
+    if not equals or name not in FIELDS:
+        raise ValueError(f"problem: {word!r} is no type, no layouts and no {'=, '.join(FIELDS)}=")
     try:
         return {name: _value(name, value)}
     except ValueError:

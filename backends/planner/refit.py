@@ -5,13 +5,16 @@
 
 Told at the end, by set: how near the chosen configuration is to the fastest measured one, with the
 old constants and the new ones, and with constants that were fitted without the problem at hand.
+Exit codes: 0 done; 1 a file is none that can be read; 2 usage.
 """
 
 import argparse
+import csv
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from backends.planner.choose import default_device
 from backends.planner.device import Device, read_device
@@ -23,7 +26,10 @@ from backends.planner.samples import (
     geometric_mean,
     read_samples,
 )
+from passes.cli import DONE, REFUSED, complain
 
+_T = TypeVar("_T")
+_TOOL = "python -m backends.planner.refit"
 _FOLDS = 3  # parts of the problems, each predicted by the others
 
 
@@ -57,8 +63,15 @@ def _cell(ratios: Sequence[float]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    base = read_device(args.device.read_text()) if args.device else default_device()
-    samples = [s for path in args.csv for s in read_samples(path.read_text())]
+    try:
+        base = _read(args.device, read_device) if args.device else default_device()
+        samples = [s for path in args.csv for s in _read(path, read_samples)]
+    except ValueError as error:
+        complain(f"{_TOOL}: {error}")
+        return REFUSED
+    if not samples:
+        complain(f"{_TOOL}: no row of {', '.join(map(str, args.csv))} timed a configuration")
+        return REFUSED
     columns = {"as it is": choice_ratios(samples, base)}
     if not args.check:
         found = rounded(refit(base, samples, lambda text: print(text, file=sys.stderr)))
@@ -66,11 +79,19 @@ def main(argv: list[str] | None = None) -> int:
         columns["refitted"] = choice_ratios(samples, found)
         columns["unseen"] = unseen_ratios(base, samples)
     print(table(columns))
-    return 0
+    return DONE
+
+
+def _read(path: Path, read: Callable[[str], _T]) -> _T:
+    """What `read` makes of the text of a file. ValueError: nothing, or there is no such file."""
+    try:
+        return read(path.read_text("utf-8"))
+    except (ValueError, OSError, csv.Error) as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m backends.planner.refit", description=__doc__)
+    parser = argparse.ArgumentParser(prog=_TOOL, description=__doc__)
     parser.add_argument("csv", nargs="+", type=Path, help="of `loopir-triton bench`")
     parser.add_argument("--device", type=Path, help="constants to start from (the shipped H200's)")
     what = parser.add_mutually_exclusive_group(required=True)

@@ -1,14 +1,16 @@
 """What a configuration asks of a device: panels and tiles of the busiest multiprocessor, partial
 tiles, blocks that run at a time. Counted, not timed."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 
 from backends.planner.blocks import residents
 from backends.planner.config import Config
 from backends.planner.device import Device
 from backends.planner.passes_of import stream_k_of
 from backends.planner.problem import Problem
-from passes.decomposition import Schedule
+from passes.decomposition import ClosedForm, WholeTilesForm
+from passes.decomposition.schedule import FormSchedule
 from passes.stream_k import Decomposition, Merge, StreamKPass
 from passes.stream_k.options import is_split_k, merge_of
 from passes.stream_k.planning import schedule_of
@@ -58,7 +60,8 @@ def work_of(config: Config, problem: Problem, device: Device) -> Work:
         return _split(walk, tiles, panels, splits, resident, device.sms)
     if walk.decomposition is Decomposition.DATA_PARALLEL:
         return _persistent(tiles, panels, schedule.units, resident, device.sms)
-    return _walked(walk, schedule, device.sms)
+    assert isinstance(schedule, FormSchedule)
+    return _walked(walk, schedule, schedule.units, device.sms)
 
 
 def _blocks(tiles: int, panels: int, blocks: int, share: int, resident: int, sms: int) -> Work:
@@ -95,47 +98,79 @@ def _split(
 
 def _persistent(tiles: int, panels: int, units: int, resident: int, sms: int) -> Work:
     """Unit u takes tiles u, u + units, ...; units u, u + SMs, ... share an SM, or wait for it."""
-    places = range(0, units, sms)
-    of_sm = sum(_ceildiv(tiles - first, units) for first in places)
-    least = sum(tiles // units for _ in range(sms - 1, units, sms)) if units else 0
-    rounds = _ceildiv(tiles, units) * _ceildiv(len(places), resident) if units else 0
+    each, more = divmod(tiles, units) if units else (0, 0)
+    places = _ceildiv(units, sms)
+    of_sm = each * places + _ceildiv(more, sms)
     return Work(
         tiles=tiles,
         panels=panels,
         active=min(units, sms),
-        resident=max(1, min(resident, len(places))),
+        resident=max(1, min(resident, places)),
         panels_of_sm=of_sm * panels,
         tiles_of_sm=of_sm,
-        even=least * panels,
-        chain=rounds * panels,
-        rounds=rounds,
+        even=units // sms * each * panels,
+        chain=(each + (more > 0)) * _ceildiv(places, resident) * panels,
+        rounds=(each + (more > 0)) * _ceildiv(places, resident),
     )
 
 
-def _walked(walk: StreamKPass, schedule: Schedule, sms: int) -> Work:
-    """Units that walk segments, one an SM."""
-    each = [schedule.segments(unit) for unit in range(schedule.units)]
-    loads = [sum(s.k1 - s.k0 for s in segments) for segments in each]
-    parts = [sum(s.contributors > 1 for s in segments) for segments in each]
-    whole = [len(segments) - part for segments, part in zip(each, parts, strict=True)]
+# --- walks
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Of a unit: panels, tiles that it computes whole, parts of others."""
+
+    load: int = 0
+    whole: int = 0
+    parts: int = 0
+
+    def __add__(self, other: "_Share") -> "_Share":
+        return _Share(self.load + other.load, self.whole + other.whole, self.parts + other.parts)
+
+
+def _walked(walk: StreamKPass, schedule: FormSchedule, units: int, sms: int) -> Work:
+    """Units that walk segments, one an SM; counted without walking, since tiles may be many."""
+    shares = [_share(schedule.forms, unit) for unit in range(units)]
+    most = _Share(*(max((getattr(s, f.name) for s in shares), default=0) for f in fields(_Share)))
     split = schedule.split_tiles()
-    per_sm = _ceildiv(schedule.units, sms)
+    per_sm = _ceildiv(units, sms)
     return Work(
         tiles=schedule.tiles,
         panels=schedule.panels,
-        active=min(schedule.units, sms),
+        active=min(units, sms),
         resident=max(1, per_sm),
-        panels_of_sm=max(loads, default=0) * per_sm,
-        tiles_of_sm=max(whole, default=0) * per_sm,
-        even=min(loads, default=0) * (schedule.units // sms),
-        chain=max(loads, default=0),
+        panels_of_sm=most.load * per_sm,
+        tiles_of_sm=most.whole * per_sm,
+        even=min((s.load for s in shares), default=0) * (units // sms),
+        chain=most.load,
         rounds=1,
         contributors=max(map(schedule.contributors, split), default=1),
-        slots=sum(parts),
-        slots_of_sm=max(parts, default=0) * per_sm,
+        slots=sum(s.parts for s in shares),
+        slots_of_sm=most.parts * per_sm,
         merge=merge_of(walk) if split else None,
         is_skewed=walk.decomposition in _SKEWED,
     )
+
+
+def _share(forms: Iterable[ClosedForm], unit: int) -> _Share:
+    return sum((_share_of(form, unit) for form in forms if unit < form.units), _Share())
+
+
+def _share_of(form: ClosedForm, unit: int) -> _Share:
+    turns = form.turns(unit)
+    if isinstance(form, WholeTilesForm):
+        return _Share(turns * form.panels, turns)
+    ranges = (form.iterations(unit, turn) for turn in range(turns))
+    return sum((_share_of_range(*each, form.panels) for each in ranges), _Share())
+
+
+def _share_of_range(low: int, high: int, panels: int) -> _Share:
+    first, after = _ceildiv(low, panels), high // panels  # whole tiles
+    if first > after:
+        return _Share(high - low, parts=1)
+    parts = (low < first * panels) + (high > after * panels)
+    return _Share(high - low, after - first, parts)
 
 
 _SKEWED = (Decomposition.AUTO, Decomposition.STREAM_K, Decomposition.HYBRID)

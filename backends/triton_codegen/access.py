@@ -171,10 +171,18 @@ def check_size(size: Expr, scalars: Scalars, refuse: Callable[[str, str], NoRetu
     if value < 1 or value & (value - 1):
         refuse(
             f"tile size {text} = {value} is no power of two, which Triton's tiles need; "
-            "take a power of two and mask",
+            f"take a power of two and mask{_or_pieces(value)}",
             text,
         )
     return value
+
+
+def _or_pieces(value: int) -> str:
+    """How a builder makes rows or columns of that size; nothing where a piece is below 16."""
+    powers = tuple(1 << i for i in reversed(range(value.bit_length())) if value >> i & 1)
+    if value < 1 or min(powers) < 16:
+        return ""
+    return f", or build the rows or columns of pieces: tile=({powers}, ...) in loopir.build"
 
 
 def numbers(

@@ -18,6 +18,10 @@ from loopir.types import Via
 from loopir.walk import walk_program
 
 _DESCRIBABLE = "no empty dimension, start and strides at multiples of 16 bytes"
+_STORES = (
+    ", or store less at a time (epilogue-pieces in front of descriptors) or by pointers "
+    "(descriptors{stores=false})"
+)
 _DIVISIBLE = [["tt.divisibility", 16]]
 _STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 
@@ -193,7 +197,7 @@ def shared_memory_text(target: str, name: str, needed: int, available: int, modu
     """The message of a kernel that is over the limit."""
     stages = module.settings.num_stages
     advice = f"lower num_stages (now {stages}) or " if stages > 1 else ""
-    stores = ", or store by pointers: descriptors{stores=false}" if _stores_boxes(module) else ""
+    stores = _STORES if _stores_boxes(module) else ""
     return (
         f"{target}: {name} needs {needed:,} bytes of shared memory, a block "
         f"can have {available:,}; {advice}take a smaller tile{stores}"

@@ -65,10 +65,18 @@ class CompiledKernel:
         ValueError: an argument that does not fit. CodegenError: the device cannot hold the kernel,
         or Triton refuses it at this first launch.
         """
+        if "workspace" in options and not self.module.program.workspaces:
+            options = self._without_workspace(**options)
         if self.target.mode is Mode.INTERPRET:
             self._interpret(tensors, options)
         else:
             self._launch(tensors, options)
+
+    def _without_workspace(self, workspace: Any, **options: Any) -> dict[str, Any]:
+        if workspace is not None:
+            given, names = type(workspace).__name__, self.module.names
+            raise ValueError(f"workspace: expected None, since {names} needs none, got {given}")
+        return options
 
     def _interpret(self, tensors: tuple[Any, ...], options: dict[str, Any]) -> None:
         from backends.triton_codegen.interpret import interpreting

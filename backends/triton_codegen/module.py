@@ -11,7 +11,7 @@ from backends.triton_codegen.headers import Header, joined
 from backends.triton_codegen.settings import Settings
 from loopir.expr_text import expr_text
 from loopir.nodes import Program
-from loopir.scope import constants
+from loopir.scope import constants, spelled
 from loopir.symbols import Expr, evaluate, substitute, to_expr, try_evaluate
 from loopir.types import DType
 from loopir.workspaces import parts_of
@@ -81,9 +81,15 @@ class Module:
 
     def workspace_bytes(self, sizes: Mapping[str, int] | None = None) -> int:
         """The bytes of the workspace where the launch symbols have these `sizes`; of one that the
-        launcher picks, the most that it may pick. KeyError: a symbol has no size. ValueError: a
-        name is no launch symbol, a size is none, or a workspace has no size with these."""
+        launcher picks, the most that it may pick. ValueError: a symbol has no size, a name is no
+        launch symbol, a size is none, or a workspace has no size with these."""
         given, header = dict(sizes or {}), joined(self.program)
+        try:
+            return self._bytes_at(given, header)
+        except (KeyError, ZeroDivisionError) as error:
+            raise ValueError(_no_value(given, header)) from error
+
+    def _bytes_at(self, given: dict[str, int], header: Header) -> int:
         picks = {pick.name: pick.expr for pick in header.picks}
         _check_sizes(given, header.symbols, frozenset(picks))
         env = _bound(header, given)
@@ -91,16 +97,14 @@ class Module:
         env = _bound(header, given | least)
         if self.idle_needs_none and all(evaluate(k.blocks, env) <= 0 for k in self.kernels):
             return 0
-        try:
-            return parts_of(self.program).bytes_at(env)
-        except ZeroDivisionError as error:
-            raise ValueError(f"sizes: expected positive divisors, got {given}") from error
+        return parts_of(self.program).bytes_at(env)
 
     @property
     def workspace_text(self) -> str:
         """The bytes of the workspace, or how they follow from the sizes of a launch."""
-        known = constants(self.program.kernels[0])
-        total = substitute(self.workspace, {n: to_expr(v) for n, v in known.items()})
+        first = self.program.kernels[0]
+        known = {n: to_expr(v) for n, v in constants(first).items()}
+        total = substitute(self.workspace, {**spelled(first), **known})
         return f"{int(total):,} bytes" if total.is_Integer else f"{expr_text(total)} bytes"
 
     @property
@@ -124,6 +128,14 @@ def _check_sizes(
         least = 1 if name in picked else 0
         if type(size) is not int or size < least:
             raise ValueError(f"{name}: expected an int of at least {least}, got {size!r}")
+
+
+def _no_value(given: Mapping[str, int], header: Header) -> str:
+    """Why no number of bytes follows from these sizes."""
+    missing = ", ".join(name for name in header.symbols if name not in given)
+    if missing:
+        return f"{missing}: no value is given; expected all of {', '.join(header.symbols)}"
+    return f"sizes: expected positive divisors, got {given}"
 
 
 def _bound(header: Header, sizes: Mapping[str, int]) -> dict[str, int]:

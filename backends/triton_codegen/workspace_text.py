@@ -129,7 +129,10 @@ def _workspace_of(plan):
 def _given_workspace(given, plan, names, starts):
     """The caller's workspace, or a tensor of `workspace_bytes()` bytes whose counters are zero."""
     if isinstance(given, torch.Tensor):
+        needed = plan.counter_bytes + plan.tile_bytes
         given = Workspace(given, min(plan.counter_bytes, given.numel() // _ALIGNMENT * _ALIGNMENT))
+        if given.memory.numel() < needed:
+            _fail("workspace", f"{needed} bytes", given.memory.numel())
     if not hasattr(given, "counter_bytes"):
         _fail("workspace", "a Workspace or a torch.Tensor", type(given).__name__)
     memory = given.memory

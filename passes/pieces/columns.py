@@ -10,7 +10,7 @@ from loopir.effects import tiles_written
 from loopir.nodes import Arrive, Atomic, Set, Stmt, Store
 from loopir.printer import stmt_text
 from loopir.tile_types import Tiles
-from loopir.walk import Path
+from loopir.walk import Path, names_made
 from passes.pieces.tails import Tail
 from passes.pieces.ties import Dim, Tie, memory_ties, obstacles, reached, statement_ties
 
@@ -97,7 +97,17 @@ class Columns:
         carrier = edge["carried_by"]
         return carrier is not None and carrier not in self.placed
 
+    def _rewritten(self) -> Iterator[Leftover]:
+        """Tiles that are made in it, of which each piece has its own, and written behind it."""
+        made = frozenset[str]().union(*map(names_made, self.placed.values()))
+        for source, target, edge in self.graph.edges(data=True):
+            leads_out = source in self.placed and target not in self.placed
+            is_own = not edge["in_memory"] and edge["object"] in made
+            if leads_out and is_own and edge["kind"] is not Kind.RAW:
+                yield Leftover(f"`{edge['object']}` is written behind its stores", source)
+
     def leftovers(self) -> Iterator[Leftover]:
+        yield from dict.fromkeys(self._rewritten())
         for source, target, edge in self._values:
             if source in self.placed and (target not in self.placed or self._is_later(edge)):
                 yield Leftover(f"`{edge['object']}` is read behind its stores", source)

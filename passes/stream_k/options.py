@@ -48,7 +48,7 @@ class SlotLayout(Enum):
     """How a partial tile lies in its slot; the value is the text form.
 
     FRAGMENTS: as a thread has it in an MMA accumulator (`loopir.fragment_order`), 16 bytes a store,
-    wherever its shape lets it. AUTO: that, of accumulators that a `dot` makes.
+    which its shape must let it. AUTO: that, of accumulators that a `dot` makes, where it does.
     """
 
     ROW = "row"

@@ -39,13 +39,13 @@ def plan_rows(plan: Plan, asked: int | None) -> Rows:
     """The schedule, and what its merge needs and promises. `asked`: the units that the pass was
     asked for."""
     if plan.schedule is None:
-        return *_open_rows(plan), *_merge_rows(plan)
+        return *_open_rows(plan), *_order_rows(plan), *_merge_rows(plan)
     figures = *schedule_rows(summary(plan.schedule)), *_tail_rows(plan.schedule)
     if asked not in (None, plan.schedule.units):
         is_hint = plan.options.units is None
         why = "a hint, for MMA fragments" if is_hint else "more than leave none empty"
         figures = (*figures, ("units asked for", f"{asked}: {why}"))
-    return *figures, *_merge_rows(plan)
+    return *figures, *_order_rows(plan), *_merge_rows(plan)
 
 
 def schedule_rows(s: ScheduleSummary) -> Rows:
@@ -136,6 +136,12 @@ def _merge_rows(plan: Plan) -> Rows:
         ("workspace", _workspace_text(plan)),
         ("determinism", _bits(plan, parts_at_most)),
     )
+
+
+def _order_rows(plan: Plan) -> Rows:
+    """Which block takes which unit, where the launch says."""
+    text = "block b takes unit order[b]: a permutation of 0 .. UNITS - 1, which nothing checks"
+    return (("order", text),) if plan.options.permuted else ()
 
 
 _SAME_BITS = "the same in every run"

@@ -36,7 +36,8 @@ nothing is merged. Other merges are other ends of a part of a
 tile: `atomic` adds it into the zeroed output, `atomic-workspace` into a zeroed slot, `fixup` leaves
 the fold to a second kernel.
 
-Requires: SK01 .. SK18 (docs/refusals.md); of data-parallel SK01, SK02, SK05, SK06 (counts), SK15.
+Requires: SK01 .. SK21 (docs/refusals.md); of data-parallel SK01, SK02, SK05, SK06 (counts), SK15,
+    SK19.
 Guarantees: every (tile, panel) is computed once, by the schedule that passes.decomposition tells;
     what followed the reduce runs once a tile; nothing waits for another block. Parts are added in k
     order, whatever the order of arrival, but by the atomic merges, whose bits depend on it where a
@@ -111,7 +112,9 @@ class StreamKPass(Pass):
         "whether the parts of a tile are kept row by row, or as fragments of an MMA; auto: as "
         "fragments where a dot makes them",
     )
-    permuted: bool = option(False, "a block takes the unit that a parameter `order` names")
+    permuted: bool = option(
+        False, "a block takes the unit that a parameter `order` names: a permutation, for tests"
+    )
     launch_constants: bool = option(False, "accept sizes that are known at launch only")
     deterministic: bool = option(False, "refuse a merge whose bits depend on the order of arrival")
     target: str = option("cuda:90", "compile target whose atomics are asked about")

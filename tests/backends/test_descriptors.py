@@ -423,9 +423,11 @@ def test_the_table_and_the_files_have_both_kernels(tmp_path):
 
 def test_a_tile_whose_store_has_no_room_beside_the_loads_is_refused_in_words():
     program = gemm(3840, 3840, 4096, "bf16", tile=(128, 256, 64))
-    with pytest.raises(CodegenError, match=r"278,552 bytes .*descriptors\{stores=false\}"):
+    with pytest.raises(CodegenError, match=r"278,552 bytes .*\{stores=false\}") as caught:
         compile(described(program), "cuda:90")
-    assert compile(parse_pipeline("descriptors{stores=false}").run(program), "cuda:90").fallback
+    assert "epilogue-pieces in front of descriptors" in str(caught.value)
+    for advice in ("descriptors{stores=false}", "epilogue-pieces,descriptors"):
+        assert compile(parse_pipeline(advice).run(program), "cuda:90").fallback
 
 
 def test_the_program_of_the_page_runs_through_descriptors(monkeypatch):

@@ -178,6 +178,14 @@ def test_emitting_checks_the_program_first():
 
 REFUSED = {
     "no power of two": (GEMM.replace("BM = 32", "BM = 48"), "tile size BM = 48 is no power of two"),
+    "pieces": (
+        GEMM.replace("BM = 32", "BM = 48"),
+        "or build the rows or columns of pieces: tile=((32, 16), ...) in loopir.build",
+    ),
+    "no pieces of one element": (
+        GEMM.replace("BM = 32", "BM = 33"),
+        "take a power of two and mask\n",
+    ),
     "short dot": (GEMM.replace("BM = 32", "BM = 8"), "at least 16"),
     "short fp8 panel": (
         GEMM.replace("f16", "f8e5m2"),

@@ -31,8 +31,10 @@ only_with_descriptors = pytest.mark.skipif(not HAS_DESCRIPTORS, reason="no GPU t
 
 
 def jit(program: Program, pipeline: str = "", **settings) -> CompiledKernel:
+    """Without plans: kernels of equal source share them, those of other tests too."""
     kernel = compile(parse_pipeline(pipeline).run(program), "jit", **settings)
     assert isinstance(kernel, CompiledKernel)
+    kernel.namespace._plans.clear()
     return kernel
 
 
@@ -133,7 +135,7 @@ def test_any_view_is_taken(pad: int, offset: int, call: str):
     for _ in range(2):
         kernel(a, b, c.tensor)
     check_product(c, a, b)
-    assert calls_of(kernel)[-1] == (call if HAS_DESCRIPTORS else "_Call")
+    assert calls_of(kernel) == [call if HAS_DESCRIPTORS else "_Call"]
 
 
 def test_no_panel_gives_zeros():

@@ -19,13 +19,21 @@ def test_program_is_canonical_text():
 
 
 def test_the_python_runs_and_says_what_does_not_fit(capsys: pytest.CaptureFixture[str]):
-    (code,) = fenced(PAGE, "python")
+    code, _ = fenced(PAGE, "python")
     scope = {"program": PROGRAM}
     exec(code, scope)
     asked, refused = capsys.readouterr().out.splitlines()
     assert asked == "33024 bytes, known before a launch"
-    assert refused == "workspace: expected 256 bytes of counters and 32768 of tiles, got 0 and 100"
+    assert refused == "workspace: expected 33024 bytes, got 100"
     assert scope["c"].eq(128).all()
+
+
+def test_the_bytes_of_an_open_program_want_all_its_sizes(capsys: pytest.CaptureFixture[str]):
+    _, code = fenced(PAGE, "python")
+    exec(code, {})
+    asked, refused = capsys.readouterr().out.splitlines()
+    assert asked.endswith(" bytes at most")
+    assert refused == "K, N, UNITS: no value is given; expected all of K, M, N, UNITS"
 
 
 def test_bytes_are_those_of_the_page():

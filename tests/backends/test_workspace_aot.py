@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from backends.triton_codegen import AotKernel, compile, emit, tool
-from loopir.parser import parse
-from loopir.scope import resized
+from loopir.parser import parse, parse_expr
+from loopir.scope import launch_symbols, resized
+from loopir.symbols import evaluate, names_of
 from tests.support.workspace_texts import FIXUP, PICKED, STREAM_K, TEXTS
 
 BIG = {"M": 1536, "N": 1536, "K": 4096, "BM": 128, "BN": 128, "BK": 64, "BR": 32, "UNITS": 132}
@@ -99,10 +100,14 @@ def test_each_kernel_of_a_program_has_its_binary_and_the_bytes_of_the_workspace(
     assert "partials" in first.assumptions[0]
 
 
-def test_bytes_that_follow_from_the_launch_are_an_expression():
-    kernel = compile(resized(parse(PICKED), {"BM": 64, "BN": 64, "BK": 32}), "cuda:90")
-    slots, counters = "256 * ceildiv(16384 * SLOTS, 256)", "256 * ceildiv(4 * TILES, 256)"
-    assert kernel.workspace == f"{slots} + {counters} bytes"
+def test_bytes_that_follow_from_the_launch_are_an_expression_of_its_symbols():
+    program = resized(parse(PICKED), {"BM": 64, "BN": 64, "BK": 32})
+    kernel = compile(program, "cuda:90")
+    assert isinstance(kernel, AotKernel)
+    total = parse_expr(kernel.workspace.removesuffix(" bytes"))
+    assert names_of(total) == {"M", "N", "UNITS"} < {*launch_symbols(program.kernels[0])}
+    sizes = {"M": 640, "N": 1000, "K": 512, "UNITS": 7}
+    assert evaluate(total, sizes) == emit(program).workspace_bytes(sizes) > 0
 
 
 # --- the tool

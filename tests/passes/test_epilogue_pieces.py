@@ -284,6 +284,22 @@ REFUSED = {
                 "    ewise acc = c\n"),),
         ((NEXT, f"    alloc c: register f32[BM, BN]\n    ewise c = acc + 1\n{NEXT}"),),
     ),
+    "a tile that is written again behind": (
+        "EP05",
+        ((NEXT, f"    alloc c: register f32[BM, BN]\n    ewise c = acc + 1\n{NEXT_C}"
+                "    ewise c = acc * 2\n"),),
+        ((NEXT, f"    alloc c: register f32[BM, BN]\n    ewise c = acc + 1\n{NEXT_C}"
+                "    ewise acc = acc * 2\n"),),
+    ),
+    "a tile that a branch writes again": (
+        "EP05",
+        ((NEXT, f"    alloc c: register f32[BM, BN]\n    ewise c = acc + 1\n{NEXT_C}"
+                "    if ti == 0 {\n      for i in 0 .. 2 {\n        ewise c = acc * 2\n"
+                "      }\n    }\n"),),
+        ((NEXT, f"    alloc c: register f32[BM, BN]\n    ewise c = acc + 1\n{NEXT_C}"
+                "    if ti == 0 {\n      for i in 0 .. 2 {\n        ewise acc = acc * 2\n"
+                "      }\n    }\n"),),
+    ),
 }  # fmt: skip
 
 
@@ -299,6 +315,33 @@ def test_a_refusal_says_why_and_its_neighbour_is_accepted(name: str):
 @pytest.mark.parametrize("count", [-2, 0, 1, 3, 6, 64, 2**40])
 def test_a_count_that_is_none_is_refused(count: int):
     check_refused(EpiloguePiecesPass(columns=count), GEMM, "EP04")
+
+
+def test_pieces_of_pieces_are_to_be_asked_for_at_once():
+    explained = EpiloguePiecesPass(columns=4).can_be_applied(pieces_of(product())).explain()
+    assert explained.endswith("hint:  say epilogue-pieces{columns=8} once")
+
+
+@pytest.mark.parametrize("options", ["", "{stores=false}", "{loads=false}"])
+def test_what_goes_by_descriptors_already_is_refused(options: str):
+    text = to_text(parse_pipeline(f"descriptors{options}").run(product()))
+    check_refused(EpiloguePiecesPass(), text, "EP06")
+    check_accepted(EpiloguePiecesPass(), text.replace(" descriptor", ""))
+
+
+@pytest.mark.parametrize("merge", ["workspace", "atomic-workspace"])
+@pytest.mark.parametrize("layout", ["fragments", "auto"])
+def test_pieces_of_slots_in_fragment_order_are_whole_blocks(merge: str, layout: str):
+    walk = parse_pipeline(f"stream-k{{units=7 merge={merge} slot-layout={layout}}}")
+    before = walk.run(gemm(64, 64, 256, "f32", "f32", (16, 64, 16)))
+    check_refused(EpiloguePiecesPass(columns=8), to_text(before), "EP04")
+    check_equal(before, pieces_of(before, 4))
+
+
+def test_slots_by_rows_have_narrow_pieces():
+    walk = parse_pipeline("stream-k{units=7 slot-layout=rows}")
+    before = walk.run(gemm(64, 64, 256, "f32", "f32", (16, 64, 16)))
+    check_equal(before, pieces_of(before, 8))
 
 
 METHODS = {"EP03": "mixed", "EP05": "leftovers"}

@@ -58,6 +58,14 @@ def test_one_of_a_thing_is_singular_and_equal_shares_are_one_number():
     assert found["contributors"] == "at most 1 (1 tile with 1)"
 
 
+@pytest.mark.parametrize("options", ["units=4", "launch-constants=true splits=7"])
+def test_an_order_of_the_launch_has_a_row(options: str):
+    text = "block b takes unit order[b]: a permutation of 0 .. UNITS - 1, which nothing checks"
+    made = f"stream-k{{{options}}}", f"stream-k{{{options} permuted=true}}"
+    found = [rows(explain(parse(GEMM), parse_pass(pipeline))).get("order") for pipeline in made]
+    assert found == [None, text]
+
+
 def test_an_empty_launch_has_rows_too():
     found = dict(schedule_rows(summary(StreamK(tiles=0, panels=4, units=8))))
     assert (found["units"], found["contributors"]) == ("0", "at most 0 (no tile)")

@@ -109,6 +109,21 @@ def test_what_has_no_such_loop_is_refused(pipeline: str, codes: set[str]):
     assert FlattenPass().can_be_applied(program(pipeline)).codes == codes
 
 
+@pytest.mark.parametrize(
+    ("pipeline", "line", "hint"),
+    [
+        ("stream-k{decomposition=k-aligned units=5}", "for turn in", "say merge=fixup"),
+        ("stream-k{units=3}", "while it < it_end", "say decomposition=k-aligned merge=fixup, or "),
+        ("tile-order", "kernel @gemm", "run stream-k with decomposition=data-parallel"),
+    ],
+)
+def test_a_refusal_points_at_the_loop_and_says_what_to_do(pipeline: str, line: str, hint: str):
+    shown = FlattenPass().can_be_applied(program(pipeline)).explain().splitlines()
+    caret = next(i for i, text in enumerate(shown) if "^" in text)
+    assert line in shown[caret - 1]
+    assert shown[-1].startswith(f"  hint:  {hint}")
+
+
 def test_the_word_belongs_to_sequential_loops():
     text = to_text(program(WHOLE_TILES))
     broken = text.replace("for tile in", "wave tile in").replace(" step UNITS {", " flattened {")

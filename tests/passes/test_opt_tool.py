@@ -233,7 +233,7 @@ def test_junk_exits_with_one(tool, data):
         (("-", "-p", "tile-order{grp=8}"), "no option 'grp'; did you mean 'group'?"),
         (("-", "-p", "tile-order{group=x}"), "option 'group' wants an integer or none, not x"),
         (("-", "-p", "tile-order{"), "expected an option or '}', found the end"),
-        (("-", "-p", "stream-k{units=0}"), "column 1: "),
+        (("-", "-p", "stream-k{units=0}"), "column 10: units: an int >= 1, not 0"),
         (("-", "-p", "tile-order", "--print-after=tile-ordr"), "did you mean 'tile-order'?"),
         (("-", "--print-after=tile-order"), "no pass 'tile-order' in the pipeline"),
         (("-", "--dif"), "unrecognized arguments: --dif"),

@@ -94,6 +94,9 @@ def test_an_empty_pipeline_returns_the_program():
         ("tile-order,strem-k", 12, "unknown pass 'strem-k'; did you mean 'stream-k'?"),
         ("tile-order{grupo=8}", 12, "no option 'grupo'; did you mean 'group'?"),
         ("tile-order{along_k}", 12, "no option 'along_k'; did you mean 'along_n'?"),
+        ("stream-k{units=4 slot-layout=auto merge=atomic}", 18, ": slot-layout: not with merge"),
+        ("tile-order,stream-k{units=4 min-panels=0}", 29, ": min-panels: an int >= 1, not 0"),
+        ("tile-order,stream-k{decomposition=hybrid}", 12, ": units: decomposition=hybrid needs"),
     ],
 )
 def test_a_mistake_in_a_pipeline_string_is_shown_at_its_column(text, column, message):

@@ -98,6 +98,7 @@ class Inline(Channel):
     def __init__(self, open_lab: Callable[[], Lab] = FakeLab):
         self._open_lab = open_lab
         self._heard: deque[Message] = deque()
+        self._at = At(None, "start", 1.0)
         self._serve([])
 
     def send(self, job: Job) -> None:

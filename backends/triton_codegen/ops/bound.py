@@ -13,9 +13,11 @@ from backends.triton_codegen.ops.devices import device_of
 from backends.triton_codegen.ops.operands import Arguments, Call, call_of
 from backends.triton_codegen.settings import Settings
 from loopir.errors import CodegenError, LoopIRError
+from loopir.nodes import Program
 
 _TRIED = 4  # configurations, where the compiler refuses the first
 _MOST_KERNELS = 1024
+_TENSORS = ("A", "B", "bias", "residual", "C")  # what the kernel of a product may take
 _kernels: dict[tuple[Problem, Config, bool], CompiledKernel] = {}
 
 
@@ -143,6 +145,17 @@ def compiled(problem: Problem, config: Config, on_gpu: bool) -> CompiledKernel:
             _kernels.clear()
         target = "jit" if on_gpu else "interpret"
         settings, program = Settings(**config.settings()), config.program(problem)
+        _check_params(config, program)
         found = compile(program, target, settings=settings, pipeline=config.pipeline)
         _kernels[key] = found
     return found
+
+
+def _check_params(config: Config, program: Program) -> None:
+    """A pass may have added a parameter, as the `order` of stream-k{permuted=true}."""
+    names = dict.fromkeys(p.name for kernel in program.kernels for p in kernel.params)
+    if more := [name for name in names if name not in _TENSORS]:
+        raise CodegenError(
+            f"{config}: the kernel takes {', '.join(more)} beside the tensors of a product; "
+            "leave out the option that adds it"
+        )

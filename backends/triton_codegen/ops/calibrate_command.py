@@ -1,12 +1,16 @@
 """`loopir-triton calibrate`: measure the constants of this machine's GPU, for `plan` and
-`matmul`."""
+`matmul`.
+
+Exit codes: 0 done; 1 the constants do not predict their own probes, or a kernel is refused; 2
+usage, or no GPU; 3 a bug of ours.
+"""
 
 import argparse
 import sys
 from pathlib import Path
 
 from loopir.errors import LoopIRError
-from passes.cli import DONE, REFUSED, complain
+from passes.cli import DONE, REFUSED, USAGE, complain
 
 _TOOL = "loopir-triton calibrate"
 
@@ -17,8 +21,8 @@ def main(argv: list[str]) -> int:
     import torch
 
     if not torch.cuda.is_available():
-        complain(f"{_TOOL}: there is no GPU that torch can use")
-        return REFUSED
+        complain(f"{_TOOL}: error: there is no GPU that torch can use")
+        return USAGE
     from backends.triton_codegen.ops.calibrate import calibrate
     from backends.triton_codegen.ops.devices import calibrated_path, device_of
     from backends.triton_codegen.ops.pins import write_whole

@@ -64,10 +64,18 @@ def matmul(
         options = {"activation": activation, "alpha": alpha, "beta": beta, "plan": plan}
         return _scattered(a, b, out, bias, residual, out_dtype=out_dtype, tune=tune, **options)
     args = Arguments(a, b, out, out_dtype, bias, activation, residual, alpha, beta)
-    config = Config.parse(plan) if isinstance(plan, str) else plan
+    config = _config(plan)
     bound, result = first_call(args, config, tune)
     _keep(key, bound)
     return result
+
+
+def _config(plan: Any) -> Config | None:
+    config = Config.parse(plan) if isinstance(plan, str) else plan
+    if not isinstance(config, Config | None):
+        given = type(plan).__name__
+        raise ValueError(f"plan: expected a Config, its text or None, got {given}")
+    return config
 
 
 def _has_rows_in_pieces(out: Any) -> TypeGuard[torch.Tensor]:

@@ -78,14 +78,15 @@ def call_of(args: Arguments) -> Call:
     if shape_b[-2] != k:
         _fail("b", f"{k} rows, as a has columns", f"shape {list(b.shape)}")
     batch = _batch(shape_a[:-2], shape_b[:-2])
-    is_folded = not shape_b[:-2] and _folds(a, k)  # one product, of the rows of all batches
+    shape = (*batch, *([m] if a.dim() > 1 else []), *([n] if b.dim() > 1 else []))
+    _check_extras(args, shape, n)
+    is_folded = not shape_b[:-2] and _folds(args, prod(batch) * m)
     count, rows = (1, prod(batch) * m) if is_folded else (prod(batch), m)
     target = () if count == 1 else (count,)
-    spread = batch if count > 1 else ()
+    spread = () if is_folded else batch
     a_view = _view(a, (shape_a, (*batch, m, k), (*target, rows, k)))
     b_view = _view(b, (shape_b, (*spread, k, n), (*target, k, n)))
     layout_a, layout_b = _layout(a_view(a)), _layout(b_view(b))
-    shape = (*batch, *([m] if a.dim() > 1 else []), *([n] if b.dim() > 1 else []))
     problem = Problem(
         *(rows, n, k, count),
         dtype=DTYPES[a.dtype],
@@ -94,7 +95,6 @@ def call_of(args: Arguments) -> Call:
         b_layout=layout_b or Layout.ROW_MAJOR,
         epilogue=_epilogue(args),
     )
-    _check_extras(args, shape, n)
     result = (*target, rows, n)
     a_view, b_view = (
         replace(v, is_copied=layout is None)
@@ -115,7 +115,9 @@ def _check_tensors(args: Arguments) -> None:
     for name in ("a", "b", "out", "bias", "residual"):
         if (tensor := getattr(args, name)) is not None or name in ("a", "b"):
             _check_tensor(name, tensor, a)
-    for name, dtype in (("a", a.dtype), ("out_dtype", args.result_dtype)):
+    types = {"a": a.dtype, "out_dtype": args.result_dtype}
+    types |= {n: t.dtype for n in ("bias", "residual") if (t := getattr(args, n)) is not None}
+    for name, dtype in types.items():
         if dtype not in DTYPES:
             _fail(name, f"one of {known}", dtype)
     if b.dtype is not a.dtype:
@@ -142,6 +144,8 @@ def _check_extras(args: Arguments, shape: Shape, n: int) -> None:
         _fail("out", f"shape {list(shape)}", list(out.shape))
     if out is not None and out.dtype is not args.result_dtype:
         _fail("out", f"dtype {args.result_dtype}", out.dtype)
+    if out is not None and any(s == 0 and n > 1 for s, n in zip(out.stride(), shape, strict=True)):
+        _fail("out", "memory of its own for each element", f"strides {list(out.stride())}")
     if out is None and args.beta != 0:
         _fail("out", "a tensor that beta is for", "none")
     if args.bias is not None and tuple(args.bias.shape) != (n,):
@@ -160,12 +164,22 @@ def _batch(of_a: Shape, of_b: Shape) -> Shape:
         _fail("b", f"batches that go with {list(of_a)} of a", list(of_b))
 
 
-def _folds(a: torch.Tensor, k: int) -> bool:
-    """Whether all rows are equally far apart, those of all batches."""
+def _folds(args: Arguments, rows: int) -> bool:
+    """Whether it is one product, of the rows of all batches: all are equally far apart."""
+    a, out = args.a, args.out
+    if a.dim() <= 2:
+        return True
+    return can_view(a, (rows, a.shape[-1])) and (
+        out is None or can_view(out, (rows, prod(out.shape) // max(1, rows)))
+    )
+
+
+def can_view(tensor: torch.Tensor, shape: Shape) -> bool:
+    """Whether strides can say where the elements lie in that shape, so that none is copied."""
     try:
-        a.view(prod(a.shape[:-1]), k)
+        tensor.view(shape)
     except RuntimeError:
-        return a.dim() == 2
+        return False
     return True
 
 

@@ -5,8 +5,10 @@ import json
 import sys
 from pathlib import Path
 
-from backends.planner import Device, Plan, Problem, plan, read_device
-from backends.planner.choose import default_device
+from backends.planner import Device, Plan, Problem, plan, read_device, shipped
+from backends.planner.choose import DEFAULT_DEVICE
+from backends.planner.device import shipped_as
+from backends.planner.problem import FIELDS
 from passes.cli import DONE
 
 
@@ -34,17 +36,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "problem",
         nargs="+",
-        metavar="MxNxK [TYPE->TYPE] [row|col*row|col] [FIELD=VALUE]",
-        help="as '1536x1536x4096 bf16->bf16 row*col bias=bf16'; only the sizes must be said",
+        metavar="PROBLEM",
+        help="'MxNxK [TYPE | TYPE->TYPE] [LAYOUT*LAYOUT] [FIELD=VALUE ...]', quoted, since > and * "
+        "are the shell's, as '1536x1536x4096 bf16->f32 row*col bias=bf16'; only the sizes must be "
+        f"said. LAYOUT: row, col. FIELD: {', '.join(FIELDS)}",
     )
-    parser.add_argument("--device", type=Path, help="constants that calibrate wrote (H200's)")
+    text = f"a file that calibrate wrote, or a device that is known: {_known()} (%(default)s)"
+    parser.add_argument("--device", default=DEFAULT_DEVICE, metavar="FILE|NAME", help=text)
     parser.add_argument("--shown", type=int, default=6, help="candidates to show (%(default)s)")
     parser.add_argument("--json", action="store_true", help="all candidates, as JSON")
     return parser
 
 
-def _device(path: Path | None) -> Device:
-    return default_device() if path is None else read_device(path.read_text("utf-8"))
+def _device(given: str) -> Device:
+    path = Path(given)
+    if found := shipped_as(given):
+        return found
+    if not path.exists():
+        raise ValueError(f"--device: {given} is no file, and none of the known: {_known()}")
+    return read_device(path.read_text("utf-8"))
+
+
+def _known() -> str:
+    return ", ".join(shipped())
 
 
 def _json(found: Plan) -> str:

@@ -1,10 +1,10 @@
-"""The criteria SK03 .. SK18 over a matched nest: each a pure function that yields its refusals."""
+"""The criteria SK03 .. SK21 over a matched nest: each a pure function that yields its refusals."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from passes.base import Refusal
-from passes.stream_k.criteria import accumulators, output, sizes
+from passes.stream_k.criteria import accumulators, output, sizes, slots
 from passes.stream_k.nest import Nest
 from passes.stream_k.options import Merge, Options, adds_atomically, merge_of, splits_tiles
 
@@ -30,10 +30,18 @@ CRITERIA: tuple[Criterion, ...] = (
     accumulators.determinism,
     accumulators.no_fragments,
     sizes.compile_time_schedule,
+    output.no_descriptor,
+    slots.cut_as_asked,
+    slots.laid_out_as_asked,
 )
 
 #: asked of every decomposition; the others only where tiles are split
-_OF_EVERY_WALK = (sizes.constant_panels, sizes.constant_tiles, sizes.countable)
+_OF_EVERY_WALK = (
+    sizes.constant_panels,
+    sizes.constant_tiles,
+    sizes.countable,
+    output.no_descriptor,
+)
 
 #: asked only where an atomic add is all that follows the panels of a part, and where it is not
 _OF_ADDS, _OF_ENDS = (output.no_epilogue,), (accumulators.nothing_left_to_waves,)

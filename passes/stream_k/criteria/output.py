@@ -1,4 +1,4 @@
-"""SK07, SK08, SK09, SK10, SK13: where the result goes, and that nothing else leaves the tile."""
+"""SK07 to SK10, SK13, SK19: where and how the result goes; that nothing else leaves the tile."""
 
 import math
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from loopir.symbols import Expr, names_of, substitute
 from loopir.types import Direction
 from loopir.walk import Path, node_at, substitute_node
 from passes.base import Refusal
+from passes.by_descriptor import descriptors_last
 from passes.stream_k.coverage import Sizes, covers
 from passes.stream_k.dataflow import Writeback, epilogue, other_uses, unseparated, writebacks
 from passes.stream_k.nest import Nest
@@ -155,6 +156,11 @@ def injective_writeback(nest: Nest, options: Options) -> Iterator[Refusal]:
             found = f"the element written does not tell {', '.join(names) or 'the iteration'}"
             hint = "index the output by every grid variable, with tiles side by side"
             yield Refusal("SK10", rule, back.path, found, hint, back.store.target.buffer)
+
+
+def no_descriptor(nest: Nest, options: Options) -> Iterator[Refusal]:
+    """SK19"""
+    return descriptors_last(nest.statements, "SK19")
 
 
 def no_side_effects(nest: Nest, options: Options) -> Iterator[Refusal]:

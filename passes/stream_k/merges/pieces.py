@@ -127,7 +127,15 @@ class _Search:
                 rest //= counts[axis]
             if rest == 1:
                 return self._pieces(counts)
-        return Pieces((), f"{count} is no power of two, or too many for a tile")
+        return Pieces((), self._why_not(count))
+
+    def _why_not(self, count: int) -> str:
+        if count & (count - 1):
+            return f"{count} is no power of two"
+        least = BLOCK if self.in_blocks else (1, 1)
+        most = prod(max(self._powers(axis, least), default=1) for axis in self.axes)
+        of_what = f", of whole {SIDE} x {SIDE} blocks of fragments" if self.in_blocks else ""
+        return f"at most {most}{of_what}"
 
     def at_least(self, blocks: int) -> Pieces:
         """As many pieces as `blocks`, and as leave no piece too large, if none gets too small."""

@@ -18,7 +18,7 @@ from backends.bench.worker import Refused
 from backends.planner.config import Config
 from backends.planner.problem import Problem
 from backends.triton_codegen.ops.bound import compiled
-from passes.cli import DONE
+from passes.cli import DONE, USAGE
 from tests.support import bench as fake
 
 TILE = "gemm 16x16x16 w4 s2"
@@ -168,11 +168,20 @@ def test_a_run_through_the_interpreter(tmp_path: Path):
 
 def test_a_machine_without_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(RuntimeError, match="there is no GPU that torch can use"):
+    with pytest.raises(Refused, match="there is no GPU that torch can use"):
         GpuLab()
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_run_without_a_gpu_is_wrong_usage_and_one_line(capsys: pytest.CaptureFixture[str]):
+    words = ("--shape", "24x16x48", "--config", TILE, "--jobs", "1")
+    assert main(words, lambda: fake.Inline(GpuLab)) == USAGE
+    told = capsys.readouterr().err
+    assert told == "loopir-triton bench: error: start: there is no GPU that torch can use\n"
+
+
 @pytest.mark.gpu
+@pytest.mark.timeout(300)  # it starts three processes, which import torch and compile
 def test_a_run_on_a_gpu(tmp_path: Path):
     words = (
         "--shape",

@@ -102,8 +102,8 @@ def test_a_cell_that_is_none_is_refused_with_its_place(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "/a.csv: no column set, m, n,"),
-        ("m,n,k\n1,2,3\n", "no column set, batch"),
+        ("", f"/a.csv, line 1: no column set, m, n and {len(COLUMNS) - 3} more;"),
+        ("m,n,k\n1,2,3\n", "no column set, batch, dtype and"),
         (GOOD.replace(",us,", ",seconds,", 1), "no column us"),
         (GOOD.replace("set,", "set,set,", 1), "a column is there twice"),
         (GOOD + "one,two\r\n", "line 4: 2 columns in row 3"),
@@ -117,6 +117,22 @@ def test_a_cell_that_is_none_is_refused_with_its_place(
 )
 def test_a_file_that_is_no_table_is_refused(text: str | bytes, said: str, tmp_path: Path):
     assert said in refusal_of(text, tmp_path)
+
+
+RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
+OLDER = sorted([*RESULTS.glob("gemm_*.csv"), *RESULTS.glob("merges_*_6a3a223.csv")])
+
+
+@pytest.mark.parametrize("path", OLDER, ids=lambda path: path.stem)
+def test_files_of_older_scripts_are_refused_as_such(path: Path):
+    with pytest.raises(NoTable, match=r"line 1: .* or one that an older script wrote"):
+        read_tables([path])
+
+
+def test_all_other_results_are_read():
+    newer = sorted({*RESULTS.glob("*_h200_*.csv")} - {*OLDER})
+    assert len(OLDER) == 3
+    assert all(read_tables([path]).results for path in newer)
 
 
 def test_a_file_without_an_end_is_refused():

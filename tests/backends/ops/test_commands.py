@@ -1,14 +1,16 @@
 """`loopir-triton plan` and `calibrate`."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 import torch
 
 from backends.planner import Config, Problem, choose, read_device, shipped
+from backends.planner.problem import FIELDS
 from backends.triton_codegen.tool import main
-from passes.cli import DONE, REFUSED, USAGE
+from passes.cli import DONE, USAGE
 
 
 def test_plan_says_what_why_and_what_else(capsys):
@@ -40,12 +42,27 @@ def test_plan_takes_the_constants_of_a_device(tmp_path: Path, capsys):
     assert "on slow: 10" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["h200", "H200", "NVIDIA H200"])
+def test_plan_takes_the_name_of_a_device(name: str, capsys):
+    assert main(["plan", "64x64x64", "--device", name]) == DONE
+    assert "on NVIDIA H200: " in capsys.readouterr().out
+
+
+def test_help_of_plan_quotes_the_problem_and_lists_its_fields(capsys):
+    assert main(["plan", "--help"]) == DONE
+    text = " ".join(capsys.readouterr().out.split())
+    assert "'1536x1536x4096 bf16->f32 row*col bias=bf16'" in text
+    assert f"FIELD: {', '.join(FIELDS)}" in text
+    assert "known: NVIDIA H200" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["64x64"], "does not begin with MxNxK"),
         (["0x64x64"], "C has no element"),
         (["64x64x64", "--device", "/nowhere.json"], "nowhere.json"),
+        (["64x64x64", "--device", "b300"], "b300 is no file, and none of the known: NVIDIA H200"),
         ([], "required"),
     ],
 )
@@ -56,11 +73,17 @@ def test_plan_refuses_in_words(arguments: list[str], message: str, capsys):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_calibrate_needs_a_gpu(capsys):
-    assert main(["calibrate"]) == REFUSED
-    assert "no GPU" in capsys.readouterr().err
+    assert main(["calibrate"]) == USAGE
+    told = capsys.readouterr().err
+    assert told == "loopir-triton calibrate: error: there is no GPU that torch can use\n"
 
 
 @pytest.mark.gpu
+@pytest.mark.timeout(300)  # it compiles some sixty kernels
+@pytest.mark.skipif(
+    int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1,
+    reason="times a GPU that other workers use",
+)
 def test_calibrate_writes_a_device_that_plan_reads(tmp_path: Path):
     path = tmp_path / "device.json"
     assert main(["calibrate", "-o", str(path)]) == DONE

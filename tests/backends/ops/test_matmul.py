@@ -1,5 +1,7 @@
 """`matmul` on the CPU, where the planned kernels are interpreted: values, layouts, what is kept."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -215,6 +217,19 @@ def test_a_plan_that_no_pass_takes_says_why():
         matmul(*pair(8, 8, 16), plan="gemm 16x16x16 w4 s2: tile-order,tile-order{group=0}")
 
 
+def test_a_plan_whose_kernel_wants_more_tensors_is_refused():
+    text = "gemm 16x16x16 w4 s2: stream-k{units=4%s}"
+    check_call(*pair(24, 40, 64), plan=text % "")
+    with pytest.raises(LoopIRError, match="the kernel takes order beside the tensors of a product"):
+        matmul(*pair(24, 40, 64), plan=text % " permuted=true")
+
+
+def test_a_result_of_int8_wraps():
+    a, b = torch.full((16, 64), 5, dtype=torch.int8), torch.full((64, 16), 7, dtype=torch.int8)
+    assert torch.equal(matmul(a, b), a @ b)
+    assert matmul(a, b, out_dtype=torch.int32).eq(64 * 35).all()
+
+
 def test_the_plan_can_be_read():
     a, b = pair(24, 40, 64)
     found = plan_for(a, b, out_dtype=F32)
@@ -222,8 +237,10 @@ def test_the_plan_can_be_read():
     assert str(found.chosen.config) in found.text()
 
 
-def test_tuning_on_the_cpu_times_nothing():
+def test_tuning_on_the_cpu_times_and_pins_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("LOOPIR_CACHE_DIR", str(tmp_path))
     check_call(*pair(24, 40, 64), tune=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- refusals
@@ -256,6 +273,7 @@ REFUSED = {
     "a: expected no gradient": (ONE.clone().requires_grad_(), TWO, {}),
     "activation: 'cosine'": (ONE, TWO, {"activation": "cosine"}),
     "alpha: a finite number": (ONE, TWO, {"alpha": float("nan")}),
+    "plan: expected a Config, its text or None, got int": (ONE, TWO, {"plan": 3}),
     "config: 'fast'": (ONE, TWO, {"plan": "fast"}),
     "C: expected memory of its own": (ONE, TWO, {"out": ONE[:, :5]}),
 }

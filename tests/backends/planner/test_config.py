@@ -85,6 +85,19 @@ def test_json_of_another_form_is_refused(data):
         Config.from_json(data)
 
 
+@pytest.mark.parametrize("passes", ["", ": descriptors"])
+def test_words_may_stand_in_either_order(passes: str):
+    found = Config.parse(f"gemm 64x64x64 w4 s3 pdl swapped{passes}")
+    assert found == Config.parse(f"gemm 64x64x64 w4 s3 swapped pdl{passes}")
+    assert found.swapped
+    assert found.launch_pdl
+
+
+def test_a_text_of_another_form_is_told_the_form_with_all_words():
+    with pytest.raises(ValueError, match=r"wWARPS sSTAGES \[swapped\] \[pdl\]\[: PIPELINE\]"):
+        Config.parse("gemm 64x64x64 w4 s3 pdl pdl")
+
+
 @pytest.mark.parametrize("text", ["", "gemm", "gemm 128x64 w4 s3", "gemm 128x64x64 w4 s3 :", "x"])
 def test_text_of_another_form_is_refused(text: str):
     with pytest.raises(ValueError, match="config:"):

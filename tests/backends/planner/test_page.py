@@ -7,6 +7,7 @@ from backends.planner import Config, Problem, Term
 from backends.planner.choose import _HOPELESS, _MOST
 from backends.planner.isolate import MOST_OFF
 from backends.planner.model import _BLEND, _LOADS
+from backends.planner.problem import FIELDS
 from backends.triton_codegen import matmul
 from backends.triton_codegen.ops.tune import _CONTESTANTS
 from tests.support.documents import fenced, page
@@ -23,11 +24,13 @@ NUMBERS = {
 
 
 def test_the_python_runs(capsys):
-    (code,) = fenced(PAGE, "python")
+    product, planned = fenced(PAGE, "python")
     scope: dict = {}
-    exec(code, scope)
+    exec(product, scope)
     assert scope["c"].shape == (24, 40)
     assert "runners-up" in capsys.readouterr().out
+    exec(planned, {})
+    assert "1536x1536x4096 bf16->f32 row*col on NVIDIA H200" in capsys.readouterr().out
 
 
 def test_texts_read_back():
@@ -37,6 +40,10 @@ def test_texts_read_back():
     problems = re.findall(r"`(\d+x\d+x\d+ [^`]*)`", PAGE)
     assert problems
     assert all(str(Problem.parse(text)) == text for text in problems)
+
+
+def test_fields_of_a_problem_are_named():
+    assert all(f"`{name}=`" in PAGE for name in FIELDS)
 
 
 def test_all_options_are_named():

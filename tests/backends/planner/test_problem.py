@@ -1,8 +1,10 @@
 """A problem and its text."""
 
+from collections.abc import Callable
+
 import pytest
 
-from backends.planner import Problem
+from backends.planner import Problem, candidates, choose, explain, plan
 from loopir.build import Activation, Epilogue, Layout
 from loopir.types import DType
 
@@ -34,6 +36,22 @@ def test_words_may_stand_in_any_order():
     )
 
 
+def test_one_type_is_that_of_operands_and_result():
+    assert Problem.parse("8x8x8 f16 batch=2") == Problem.parse("8x8x8 f16->f16 batch=2")
+
+
+def test_a_word_that_is_nothing_is_told_what_there_is():
+    with pytest.raises(ValueError, match=r"'bais=f32' is no type.*batch=, .*bias=, .*residual="):
+        Problem.parse("8x8x8 bais=f32")
+
+
+@pytest.mark.parametrize("ask", [candidates, choose, explain, plan])
+def test_the_planner_takes_the_text_of_a_problem(ask: Callable[..., object]):
+    assert ask("256x256x512") == ask(Problem(256, 256, 512))
+    with pytest.raises(TypeError, match="problem: expected a Problem or its text, got tuple"):
+        ask((256, 256, 512))
+
+
 def test_the_accumulator_follows_from_the_operands():
     assert Problem(1, 1, 1).accumulator is DType.F32
     assert Problem(1, 1, 1, dtype=DType.I8).accumulator is DType.I32
@@ -51,7 +69,7 @@ def test_counts_of_work():
         "",
         "bf16->bf16",
         "8x8",
-        "8x8x8 bf16",
+        "8x8x8 bf17",
         "8x8x8 bf16->half",
         "8x8x8 row*down",
         "8x8x8 batch=two",

@@ -8,6 +8,7 @@ from backends.planner import Config, Problem, predict, shipped
 from backends.planner.fit import FITTED, misfit, refit, rounded
 from backends.planner.refit import main, unseen_ratios
 from backends.planner.samples import Sample, choice_ratios, read_samples
+from passes.cli import REFUSED
 
 H200 = shipped()["NVIDIA H200"]
 HEADER = "m,n,k,batch,dtype,out_dtype,a_layout,b_layout,arm,config,status,us"
@@ -36,6 +37,32 @@ def test_rows_that_timed_a_configuration_are_read():
 def test_another_file_is_refused(text: str):
     with pytest.raises(ValueError, match="no CSV of a bench"):
         read_samples(text)
+
+
+OLDER = "m,n,k,arm,us\n1,2,3,torch.matmul,29.4\n"
+UNREADABLE = {
+    "of an older script": (OLDER, "an older script wrote: no batch, dtype"),
+    "of no time": ("\n".join((HEADER, ROWS[1])), "timed a configuration"),
+    "of a short row": ("\n".join((HEADER, ROWS[0][:-5])), "could not convert"),
+    "of a bad configuration": ("\n".join((HEADER, ROWS[0].replace("w8", "w"))), "config: "),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+@pytest.mark.parametrize("words", [["--check"], ["-o", "out.json"]], ids=["check", "write"])
+def test_the_command_refuses_a_file_in_words(case: str, words: list[str], tmp_path, capsys):
+    source, (text, said) = tmp_path / "sweep.csv", UNREADABLE[case]
+    source.write_text(text)
+    assert main([str(source), *words]) == REFUSED
+    told = capsys.readouterr().err
+    assert said in told
+    assert str(source) in told
+
+
+@pytest.mark.parametrize("arguments", [["nowhere.csv"], [__file__, "--device", "nowhere.json"]])
+def test_the_command_names_a_file_that_is_not_there(arguments: list[str], capsys):
+    assert main([*arguments, "--check"]) == REFUSED
+    assert "refit: nowhere." in capsys.readouterr().err
 
 
 def test_what_fits_is_left_alone():

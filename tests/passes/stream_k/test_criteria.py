@@ -257,6 +257,8 @@ CASES = [
         options="units=5 bounds=ceil min-panels=2",
         fault_options="bounds=ceil min-panels=2",
     ),
+    Case("descriptor_of_a_load", "SK19", (("BK] masked", "BK] masked descriptor"),)),
+    Case("descriptor_of_a_store", "SK19", (("acc masked", "acc masked descriptor"),)),
     Case("fragment", "SK17", (("acc: register", "acc: fragment"),)),
     Case(
         "several",
@@ -380,11 +382,12 @@ def test_two_kernels_are_refused():
 
 def test_every_code_has_a_case():
     covered = {code for case in CASES for code in case.codes.split()} | {"SK15"}
-    assert covered == {f"SK{n:02}" for n in range(1, 19)}
+    elsewhere = {"SK20", "SK21"}  # test_merge_pieces.py, test_merge_slot_layout.py
+    assert covered | elsewhere == {f"SK{n:02}" for n in range(1, 22)}
 
 
-#: what data-parallel asks too: a grid around one reduce, and its counts
-OF_COUNTS = {"SK01", "SK02", "SK05"}
+#: what data-parallel asks too: a grid around one reduce, its counts, and no descriptors yet
+OF_COUNTS = {"SK01", "SK02", "SK05", "SK19"}
 SK06_OF_COUNTS = ("M_at_launch", "triangular_grid", "negative_extent")
 
 

@@ -10,11 +10,12 @@ from loopir.parser import parse
 from loopir.printer import to_text
 from loopir.types import ElementOrder
 from passes.base import Applicable
-from passes.pipeline import parse_pipeline
+from passes.pipeline import parse_pass, parse_pipeline
 from passes.stream_k import Merge, StreamKPass
 from tests.support.differential import difference
 from tests.support.kernels import DUAL
 from tests.support.reference import outputs_of_both
+from tests.support.refusals import check_refused
 from tests.support.tail_texts import TAILS, tail
 from tests.support.texts import GEMM, MAX_ROWS, edited
 from tests.support.wave_kernels import GEMM_ROWS
@@ -74,6 +75,26 @@ def told(text: str, layout: str) -> str | None:
     return dict(made.report(verdict.plan)).get("slots")
 
 
+#: texts whose accumulators cannot lie as fragments, and why
+UNFIT = (
+    (MAX_ROWS, "top: no rows and columns"),
+    (GEMM_ROWS, "acc: waves share the tile"),
+    (PRODUCT.replace("f32", "f16"), "acc: elements of 2 bytes, not 4"),
+    (
+        edited(PRODUCT, ("BN = 32", "BN = 8")),
+        "acc: sides that are no constant multiples of 16",
+    ),
+)
+
+
+@pytest.mark.parametrize(("text", "why"), [*UNFIT, (PAIR, "top: no rows and columns")])
+def test_fragments_that_cannot_be_are_refused(text: str, why: str):
+    made = StreamKPass(units=11, slot_layout="fragments")  # pyright: ignore[reportArgumentType]
+    check_refused(made, text, "SK21")
+    explained = made.can_be_applied(parse(text)).explain()
+    assert [line for line in explained.splitlines() if "found:" in line] == [f"  found: {why}"]
+
+
 @pytest.mark.parametrize(
     ("text", "layout", "ordered", "row"),
     [
@@ -87,20 +108,7 @@ def told(text: str, layout: str) -> str | None:
             [True, False],
             "acc as fragments, top row by row: no rows and columns",
         ),
-        (MAX_ROWS, "fragments", [False], "top row by row: no rows and columns"),
-        (GEMM_ROWS, "fragments", [False], "acc row by row: waves share the tile"),
-        (
-            PRODUCT.replace("f32", "f16"),
-            "fragments",
-            [False],
-            "acc row by row: elements of 2 bytes, not 4",
-        ),
-        (
-            edited(PRODUCT, ("BN = 32", "BN = 8")),
-            "fragments",
-            [False],
-            "acc row by row: sides that are no constant multiples of 16",
-        ),
+        *((text, "auto", [False], why.replace(":", " row by row:")) for text, why in UNFIT),
         (SUMS, "auto", [False], "acc row by row: no dot makes it"),
         (SUMS, "fragments", [True], "acc as fragments"),
     ],
@@ -139,9 +147,12 @@ def test_the_emitted_kernel_keeps_every_bit(schedule: str, merge: str):
 def test_pieces_are_whole_blocks(name: str, pieces: int):
     """Of 64 x 32 elements there are eight; of whole rows four."""
     text = edited(tail(*TAILS[name][0]), BLOCKS)
-    after = rewritten(text, f"merge=fixup pieces={pieces} splits=3 slot-layout=fragments")
-    blocks = 4 if name == "a sum of each row" else 8
-    assert ("ROW_PIECES" in to_text(after)) == (1 < pieces <= blocks)
+    made = parse_pass(f"stream-k{{merge=fixup pieces={pieces} splits=3 slot-layout=fragments}}")
+    if pieces > (4 if name == "a sum of each row" else 8):
+        check_refused(made, text, "SK20")
+        return
+    after = made.apply(parse(text))
+    assert ("ROW_PIECES" in to_text(after)) == (pieces > 1)
     assert difference(parse(text), after, {}, seed=pieces) == ""
     check_emitted(after, {})
 

@@ -86,7 +86,10 @@ def test_options_that_no_schedule_can_follow_are_an_error_that_names_one(options
 def test_a_pipeline_with_such_options_is_refused(options, message: str):
     with pytest.raises(PipelineError) as raised:
         parse_pipeline(text_of(options))
-    assert message in str(raised.value)
+    field, _, why = message.partition(":")
+    key = field.replace("_", "-")
+    column = text_of(options).find(f"{key}=") if field in options else 0
+    assert str(raised.value).startswith(f"column {column + 1}: {key}:{why}")
 
 
 @pytest.mark.parametrize("options", TOGETHER, ids=text_of)
