@@ -1,18 +1,23 @@
 """Which stores of a kernel may come to one element twice in one block."""
 
+from itertools import product
+
+from loopir.deps.accesses import Scope
 from loopir.deps.edges import Edge, Kind
 from loopir.deps.memory import memory_edges
-from loopir.nodes import ElementRead, For, Grid, Grid1D, Kernel, Let, Set, Store, While
-from loopir.symbols import names_of
-from loopir.walk import Path, enclosing, node_at, symbol_names, walk
+from loopir.nodes import For, Grid, Grid1D, Kernel, Store, While
+from loopir.walk import Path, enclosing, node_at
+from passes.tile_cells import Cells
+from passes.tile_numbers import numbers
 
 
 def repeated_stores(kernel: Kernel) -> frozenset[Path]:
     """The stores, by path from the kernel, that may come to an element which the same block stores
     again, in another turn of a loop or by another store.
 
-    Of a persistent kernel it is trusted that a walk, and the walks after it, come to each place
-    once: there a store is repeated only where its place stays while a loop around it goes on.
+    Of a persistent kernel a place that tells the number of its tile is another one in each turn of
+    a walk (`passes.tile_numbers`). Of two walks one after the other, a `for` and a `while`, as
+    hybrid decompositions have, it is trusted that they share no tile.
     """
     found = (e for e in memory_edges(kernel) if e.kind is Kind.WAW and _is_repeat(kernel, e))
     return frozenset(path for e in found for path in (e.source, e.target))
@@ -27,42 +32,26 @@ def _is_repeat(kernel: Kernel, edge: Edge) -> bool:
 
 
 def _walks_on(kernel: Kernel, edge: Edge) -> bool:
-    """Whether both ends move along with what could bring them to one element: the loop that carries
-    the edge, or the loops around each, of which the outermost differ."""
+    """Whether both ends belong to tiles that differ: of two turns of a walk, or of two walks."""
     ends = (edge.source, edge.target)
     if edge.carried_by is not None:
-        return all(_moves(kernel, path, edge.carried_by) for path in ends)
-    first, second = (_loops(kernel, path) for path in ends)
-    is_later_walk = first[:1] != second[:1]
-    return is_later_walk and all(
-        _moves(kernel, path, loop)
-        for path, loops in zip(ends, (first, second), strict=True)
-        for loop in loops
-    )
+        return _tell_tiles(kernel, ends, (edge.carried_by, edge.carried_by))
+    around = [_loops(kernel, path) for path in ends]
+    loops = tuple(loops[0] for loops in around if len(loops) == 1)
+    kinds = {type(node_at(kernel, loop)) for loop in loops}
+    return kinds == {For, While} and _tell_tiles(kernel, ends, loops)
+
+
+def _tell_tiles(kernel: Kernel, ends: tuple[Path, ...], loops: tuple[Path, ...]) -> bool:
+    """Whether two stores, each in a loop over tiles, share an element only within one tile."""
+    (a, b), cells = (node_at(kernel, path) for path in ends), Cells(kernel, Scope(kernel))
+    if not (isinstance(a, Store) and isinstance(b, Store)):
+        return False
+    first, second = (tuple(numbers(node_at(kernel, loop))) for loop in loops)
+    pairs = zip(first, first, strict=True) if loops[0] == loops[1] else product(first, second)
+    return any(cells.are_apart(a.target, b.target, t, u) for t, u in pairs)
 
 
 def _loops(kernel: Kernel, path: Path) -> list[Path]:
     around = enclosing(kernel.body, path[1:])
     return [("body", *p) for p, stmt in around if isinstance(stmt, For | While)]
-
-
-def _moves(kernel: Kernel, path: Path, loop: Path) -> bool:
-    """Whether the place of a store depends on what the loop changes."""
-    store = node_at(kernel, path)
-    place = store.target if isinstance(store, Store) else store
-    return bool(symbol_names(place) & _changing(node_at(kernel, loop)))
-
-
-def _changing(loop: For | While) -> set[str]:
-    """The scalars that differ from turn to turn."""
-    inside = [stmt for _, stmt in walk(loop.body)]
-    names = {s.name for s in inside if isinstance(s, Set)}
-    names |= {loop.iv} if isinstance(loop, For) else set()
-    for stmt in inside:
-        if isinstance(stmt, Let) and (
-            isinstance(stmt.expr, ElementRead) or names_of(stmt.expr) & names
-        ):
-            names.add(stmt.name)
-        if isinstance(stmt, For) and symbol_names(stmt) & names:
-            names.add(stmt.iv)
-    return names

@@ -17,10 +17,11 @@ Requires, of one access at least; the others stay as they are, and the report sa
     stores the buffer and its aliases; DC08 a block stores each element once.
 Guarantees: same values, same bits. No workspace, no zeroing. Where the tensors of a launch do not
     suit (alignment, strides, sizes, device) the launcher takes the kernel's pointers instead.
-Not handled: atomics; workspaces, whose blocks meet by ordinary stores and loads. Of a persistent
-    kernel DC08 asks only that each store moves along with every loop around it: that a walk comes
-    to a tile once is what its decomposition guarantees.
-Run it last: other passes drop the word from what they rewrite.
+    DC08 shows of a persistent kernel that places differ from turn to turn, but trusts two things,
+    which what `stream-k` makes keeps, and a kernel written by hand must: that a k-aligned walk,
+    known by its shape, comes to a tile once, and that a `for` and a `while` share no tile.
+Not handled: atomics; workspaces, whose blocks meet by ordinary stores and loads.
+Run it last: `stream-k` and `epilogue-pieces` refuse what has the word.
 """
 
 from collections.abc import Iterator

@@ -207,7 +207,7 @@ class _Criteria:
         if is_even and size // self.count % SIDE:
             rule = f"pieces of slots in fragment order are whole blocks of {SIDE} columns"
             found = f"pieces of {size // self.count} columns of `{slots}`"
-            yield Refusal("EP04", rule, path, found, "say fewer columns=, or slot-layout=rows")
+            yield Refusal("EP04", rule, path, found, "say fewer columns=, or slot-layout=row")
 
     def _leftovers(self, columns: Columns) -> Iterator[Refusal]:
         """EP05"""

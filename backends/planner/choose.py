@@ -63,8 +63,13 @@ def default_device() -> Device:
 
 def plan(problem: Problem | str, device: Device | None = None) -> Plan:
     """The candidates of `problem`, or of its text, in order of predicted time; ties in their own
-    order. ValueError: C has no element, or the text is no problem."""
+    order. ValueError: C has no element, no tile has room on the device, or the text is no
+    problem."""
     return _plan(_read(problem), device or default_device())
+
+
+def _is_empty(problem: Problem) -> bool:
+    return 0 in (problem.m, problem.n, problem.batch)
 
 
 def _read(problem: Problem | str) -> Problem:
@@ -79,7 +84,8 @@ def _read(problem: Problem | str) -> Problem:
 def _plan(problem: Problem, device: Device) -> Plan:
     found = [Ranked(c, predict(c, problem, device)) for c in family(problem, device)]
     if not found:
-        raise ValueError(f"{problem}: C has no element")
+        why = "C has no element" if _is_empty(problem) else f"no tile has room on {device.name}"
+        raise ValueError(f"{problem}: {why}")
     ranked = sorted(found, key=lambda r: r.prediction.time)[:_MOST]
     limit = _HOPELESS * ranked[0].prediction.time
     return Plan(problem, device, tuple(r for r in ranked if r.prediction.time <= limit))
@@ -89,7 +95,7 @@ def candidates(problem: Problem | str, device: Device | None = None) -> list[Con
     """The configurations worth timing, the fastest by prediction first; none for a problem whose C
     has no element."""
     problem = _read(problem)
-    if 0 in (problem.m, problem.n, problem.batch):
+    if _is_empty(problem):
         return []
     return [r.config for r in plan(problem, device).ranked]
 

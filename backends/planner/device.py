@@ -5,14 +5,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
-from math import isfinite
 from typing import Any
 
 from loopir.types import DType
 
 _SHIPPED = ("h200",)
 _WHOLE = ("sms", "shared_bytes", "l2_bytes")
-_TABLES = ("flops_per_cycle", "sustained_tflops", "slowness")
+_RATES = ("flops_per_cycle", "sustained_tflops")  # of each type that a product can have
+_TABLES = (*_RATES, "slowness")
+_LEAST, _MOST = 1e-9, 1e12  # of a constant, in its unit
+_MOST_SMS = 1 << 16
+_OPERANDS = tuple(t for t in DType if t.is_float or t is DType.I8)
+_SHOWN = 60  # characters of a value, in a message
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ class Device:
 
     @classmethod
     def from_json(cls, data: Any) -> "Device":
-        """ValueError names a field that is missing, unknown, or no positive number."""
+        """ValueError names a field that is missing, unknown, or no positive number within reason,
+        and the table in which a type is missing."""
         names = {f.name for f in fields(cls)}
         if not isinstance(data, Mapping) or set(data) != names:
             given = set(data) if isinstance(data, Mapping) else set()
@@ -100,7 +105,11 @@ class Device:
 
 def read_device(text: str) -> Device:
     """The device that a file of JSON describes. ValueError: it is none."""
-    return Device.from_json(json.loads(text))
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("device: the JSON is too deep") from None
+    return Device.from_json(data)
 
 
 def shipped() -> dict[str, Device]:
@@ -124,9 +133,11 @@ def _check(name: str, value: Any) -> None:
         good = isinstance(value, Mapping) and all(map(_is_positive, value.values()))
     else:
         good = type(value) is int and value > 0 if name in _WHOLE else _is_positive(value)
-    if not good:
-        raise ValueError(f"device: {name} cannot be {value!r}")
+    if not good or (name == "sms" and value > _MOST_SMS):
+        raise ValueError(f"device: {name} cannot be {repr(value)[:_SHOWN]}")
+    if name in _RATES and (missing := [t.value for t in _OPERANDS if t.value not in value]):
+        raise ValueError(f"device: {name} has no {', '.join(missing)}")
 
 
 def _is_positive(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value) and value > 0
+    return type(value) in (int, float) and _LEAST <= value <= _MOST

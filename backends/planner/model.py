@@ -88,7 +88,9 @@ def _blended(phase: Overlapping) -> float:
 
 
 def _norm(parts: Iterable[float], power: int) -> float:
-    return sum(part**power for part in parts) ** (1 / power)
+    parts = tuple(parts)
+    most = max(parts)  # powers of the shares cannot overflow
+    return most * sum((part / most) ** power for part in parts) ** (1 / power) if most else 0.0
 
 
 def _gemv(config: Config, problem: Problem, device: Device) -> Prediction:

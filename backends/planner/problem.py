@@ -4,16 +4,19 @@ configuration may depend on, beside the device."""
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from math import inf
 from typing import Any
 
 from loopir.build import Activation, Epilogue, Layout
 from loopir.build.arguments import accumulator_dtype, choice
+from loopir.tile_types import number_mistake
 from loopir.types import DType
 
 _SIZES = re.compile(r"(\d+)x(\d+)x(\d+)")
 _TYPES = re.compile(r"(\w+)->(\w+)")
 _LAYOUTS = re.compile(r"(row|col)\*(row|col)")
 _NUMBERS = {"alpha", "beta"}
+_MOST_SIZE = 1 << 40
 #: what `name=value` may say in the text of a problem
 FIELDS = ("batch", *(f.name for f in fields(Epilogue)))
 
@@ -22,10 +25,10 @@ FIELDS = ("batch", *(f.name for f in fields(Epilogue)))
 class Problem:
     """C[batch, M, N] = epilogue(A[batch, M, K] @ B[batch, K, N]), without the batch if it is 1.
 
-    m, n, k, batch: sizes >= 0. `dtype`: of A and B; `out_dtype`: of C, that of A if not said.
-    Layouts: `col` for B, the default, is the usual layout of weights, stored as [N, K]. `str` gives
-    `1536x1536x4096 bf16->bf16 row*col`, with `batch=2`, `bias=bf16`, `activation=relu` and the
-    other fields of an epilogue behind it; `Problem.parse` reads it. ValueError names a bad field.
+    m, n, k, batch: sizes from 0 to 2^40. `dtype`: of A and B; `out_dtype`: of C, that of A if not
+    said. Layouts: `col` for B, the default, is the usual layout of weights, stored as [N, K]. `str`
+    gives `1536x1536x4096 bf16->bf16 row*col`, with `batch=2`, `bias=bf16`, `activation=relu` and
+    the other fields of an epilogue behind it; `Problem.parse` reads it. ValueError names a bad field.
     """
 
     m: int
@@ -43,11 +46,14 @@ class Problem:
             value = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise ValueError(f"{name}: a size is an int >= 0, not {value!r}")
+            if value > _MOST_SIZE:
+                raise ValueError(f"{name}: a size is at most {_MOST_SIZE:,}")
         for name, kind in (("dtype", DType), ("a_layout", Layout), ("b_layout", Layout)):
             object.__setattr__(self, name, choice(kind, getattr(self, name), name))
         out = self.dtype if self.out_dtype is None else choice(DType, self.out_dtype, "out_dtype")
         object.__setattr__(self, "out_dtype", out)
-        accumulator_dtype(self.dtype)
+        for name in sorted(_NUMBERS):
+            _check_number(name, getattr(self.epilogue, name), accumulator_dtype(self.dtype))
 
     @property
     def result(self) -> DType:
@@ -110,6 +116,13 @@ class Problem:
         epilogue = Epilogue(**{k: v for k, v in values.items() if k in names})
         own = {k: v for k, v in values.items() if k not in names}
         return cls(**own, epilogue=epilogue)
+
+
+def _check_number(name: str, value: Any, dtype: DType) -> None:
+    if type(value) not in (int, float) or value != value or abs(value) == inf:
+        raise ValueError(f"{name}: a finite number, not {value!r}")
+    if mistake := number_mistake(value, dtype):
+        raise ValueError(f"{name}: {mistake}, the accumulator's dtype")
 
 
 def _said(epilogue: Epilogue) -> dict[str, Any]:

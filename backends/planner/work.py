@@ -9,7 +9,7 @@ from backends.planner.config import Config
 from backends.planner.device import Device
 from backends.planner.passes_of import stream_k_of
 from backends.planner.problem import Problem
-from passes.decomposition import ClosedForm, WholeTilesForm
+from passes.decomposition import ClosedForm, Schedule, WholeTilesForm
 from passes.decomposition.schedule import FormSchedule
 from passes.stream_k import Decomposition, Merge, StreamKPass
 from passes.stream_k.options import is_split_k, merge_of
@@ -61,7 +61,7 @@ def work_of(config: Config, problem: Problem, device: Device) -> Work:
     if walk.decomposition is Decomposition.DATA_PARALLEL:
         return _persistent(tiles, panels, schedule.units, resident, device.sms)
     assert isinstance(schedule, FormSchedule)
-    return _walked(walk, schedule, schedule.units, device.sms)
+    return _walked(walk, schedule, schedule.forms, device.sms)
 
 
 def _blocks(tiles: int, panels: int, blocks: int, share: int, resident: int, sms: int) -> Work:
@@ -129,9 +129,10 @@ class _Share:
         return _Share(self.load + other.load, self.whole + other.whole, self.parts + other.parts)
 
 
-def _walked(walk: StreamKPass, schedule: FormSchedule, units: int, sms: int) -> Work:
+def _walked(walk: StreamKPass, schedule: Schedule, forms: tuple[ClosedForm, ...], sms: int) -> Work:
     """Units that walk segments, one an SM; counted without walking, since tiles may be many."""
-    shares = [_share(schedule.forms, unit) for unit in range(units)]
+    units = schedule.units
+    shares = [_share(forms, unit) for unit in range(units)]
     most = _Share(*(max((getattr(s, f.name) for s in shares), default=0) for f in fields(_Share)))
     split = schedule.split_tiles()
     per_sm = _ceildiv(units, sms)

@@ -1,7 +1,7 @@
 """Who accesses which buffer: the accesses of a kernel with the loops around, which buffers may
 share storage, what the scalars in an index stand for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -45,16 +45,16 @@ def exchanged(kernel: Kernel) -> frozenset[str]:
     return frozenset(name for name, shared in classes if shared & read and shared & written)
 
 
-def scalar_values(body: Body) -> dict[str, Expr]:
+def scalar_values(body: Body, kept: Collection[str] = ()) -> dict[str, Expr]:
     """Scalars that are one expression of loop variables, sizes and unknowns: each `let` with lets
     before it put in. A variable that is `set` anywhere, a `let` that reads one, and one read from a
-    buffer stand for themselves."""
+    buffer stand for themselves, and so do those `kept`."""
     placed = tuple(stmt for _, stmt in walk(body))
     changing = {s.name for s in placed if isinstance(s, Set)}
     values: dict[str, Expr] = {}
     for stmt in placed:
         match stmt:
-            case Let(name, Expr() as expr) if name not in changing:
+            case Let(name, Expr() as expr) if name not in changing and name not in kept:
                 value = substitute(expr, values)
                 values |= {} if names_of(value) & changing else {name: value}
     return values

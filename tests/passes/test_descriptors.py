@@ -192,6 +192,63 @@ def test_a_persistent_walk_whose_store_stays_is_refused():
     )
 
 
+ORDERS = ("", "tile-order{group=2},")
+WALKS = ("units=7", "units=7 direction=backward", "decomposition=hybrid units=4", "units=7 bounds=ceil",
+         "decomposition=hybrid units=5 first=data-parallel direction=backward tail=one-tile",
+         "decomposition=k-aligned units=5", "decomposition=k-aligned units=40",
+         "decomposition=data-parallel units=7")  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("walk", WALKS)
+def test_every_store_of_a_walk_and_its_pieces_is_marked(walk: str, order: str):
+    pipeline = parse_pipeline(f"{order}stream-k{{{walk}}},epilogue-pieces,descriptors")
+    text = to_text(pipeline.run(gemm(200, 100, 256, "f32", "f32", (32, 32, 32))))
+    stores = [line for line in text.splitlines() if "store C" in line]
+    assert stores and all(line.endswith(" descriptor") for line in stores)
+
+
+BY_HAND = """\
+kernel @k(A: f32[40, 32], out C: f32[40, 32]) {
+  grid1d (u) in [1] persistent {
+    for i in 0 .. 5 {
+      let x = i * 2
+      alloc t: register f32[8, 32]
+      load t, A[i * 8 +: 8, 0 +: 32]
+      store C[i * 8 +: 8, 0 +: 32], t
+    }
+  }
+}
+"""
+STORED = "store C[i * 8 +: 8, 0 +: 32], t\n"
+
+
+@pytest.mark.parametrize("edits", [
+    (("C[i * 8", "C[i * 4"),),
+    (("x = i * 2", "x = i % 2"), ("C[i * 8", "C[x * 8")),
+    (("x = i * 2", "x = i // 2"), ("C[i * 8", "C[x * 8")),
+    (("x = i * 2", "x = min(i, 2)"), ("C[i * 8", "C[x * 8")),
+    ((STORED, STORED + "      store C[i * 8 + 4 +: 8, 0 +: 32], t\n"),),
+    ((STORED, f"for q in 0 .. 2 {{\n        {STORED}      }}\n"),),
+], ids=str)  # fmt: skip
+def test_a_walk_by_hand_whose_places_may_meet_is_refused(edits: tuple[Edit, ...]):
+    check_accepted(STORES, BY_HAND)
+    check_refused(STORES, edited(BY_HAND, *edits), "DC08")
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("set it = tile * P + k1", "set it = tile * P + k1 - 1"),
+    ("let tile = it // P", "let tile = it % P"),
+    ("let ti = tile // ceildiv(N, BN)", "let ti = tile // (2 * ceildiv(N, BN))"),
+    ("let tj = tile % ceildiv(N, BN)", "let tj = tile % 2"),
+])  # fmt: skip
+def test_a_walk_that_may_come_to_a_tile_twice_is_refused(old: str, new: str):
+    text = to_text(parse_pipeline("stream-k{units=7}").run(parse(GEMM)))
+    check_accepted(STORES, text)
+    refused = STORES.match(parse(edited(text, (old, new))))
+    assert isinstance(refused, tuple) and "DC08" in {reason.code for reason in refused}
+
+
 def test_an_atomic_merge_keeps_its_stores():
     program = parse_pipeline("stream-k{merge=atomic units=7},descriptors").run(parse(GEMM))
     assert marked(program) == ["load A", "load B"]

@@ -339,7 +339,7 @@ def test_pieces_of_slots_in_fragment_order_are_whole_blocks(merge: str, layout: 
 
 
 def test_slots_by_rows_have_narrow_pieces():
-    walk = parse_pipeline("stream-k{units=7 slot-layout=rows}")
+    walk = parse_pipeline("stream-k{units=7 slot-layout=row}")
     before = walk.run(gemm(64, 64, 256, "f32", "f32", (16, 64, 16)))
     check_equal(before, pieces_of(before, 8))
 

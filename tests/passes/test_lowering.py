@@ -27,7 +27,7 @@ from loopir.printer import to_text
 from loopir.types import Precision
 from passes import opt
 from passes.lowering import lower
-from passes.pipeline import parse_pipeline
+from passes.pipeline import PassPipeline, parse_pipeline
 from passes.tile import TilePass
 from tests.support.documents import fenced, page
 from tests.support.reference import outputs_of_both
@@ -230,6 +230,17 @@ def test_the_command_of_the_page_runs(capsys, monkeypatch):
     assert opt.main(["examples/matmul_nest.lir", "-p", pipeline]) == 0
     assert [p.split("{")[0] for p in pipeline.split(",")] == [s.split("{")[0] for s in STEPS]
     assert "stream-k" in capsys.readouterr().out
+
+
+def test_the_passes_run_in_the_order_of_the_page():
+    listed = re.findall(r"^\d\. `([a-z-]+)`: ", PAGE, re.MULTILINE)
+    (text,) = re.findall(r'^loopir-opt examples/gemm.lir -p "([^"]+)"', PAGE, re.MULTILINE)
+    program = parse((ROOT / "examples/gemm.lir").read_text())
+    *first, last = parse_pipeline(text).passes
+    assert [p.name for p in (*first, last)] == [name for name in listed if name != "mma-expand"]
+    assert " descriptor\n" in to_text(PassPipeline((*first, last)).run(program))
+    with pytest.raises(NotApplicable, match="run descriptors last"):
+        PassPipeline((last, *first)).run(program)
 
 
 def test_the_python_of_the_page_runs():

@@ -2,7 +2,7 @@
 `matmul`.
 
 Exit codes: 0 done; 1 the constants do not predict their own probes, or a kernel is refused; 2
-usage, or no GPU; 3 a bug of ours.
+usage, no GPU, or a file that cannot be written; 3 a bug of ours.
 """
 
 import argparse
@@ -33,7 +33,11 @@ def main(argv: list[str]) -> int:
         complain(f"{_TOOL}: {error}")
         return REFUSED
     path = args.output or calibrated_path(device.name)
-    write_whole(path, device.text())
+    try:
+        write_whole(path, device.text())
+    except OSError as error:
+        complain(f"{_TOOL}: error: {error}")
+        return USAGE
     print(f"{device.name}: {path}")
     return DONE
 

@@ -1,7 +1,7 @@
 """`matmul`: a product of tensors by the kernel that the planner chooses, which is compiled at the
 first call with tensors alike, and kept."""
 
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 
@@ -9,7 +9,7 @@ from backends.planner import Config, Plan
 from backends.planner import plan as plan_of
 from backends.triton_codegen.ops.bound import Bound, first_call
 from backends.triton_codegen.ops.devices import device_of
-from backends.triton_codegen.ops.operands import Arguments, call_of
+from backends.triton_codegen.ops.operands import Arguments, call_of, can_view, check_places
 from loopir.build import Activation
 
 _MOST_BOUND = 4096
@@ -42,8 +42,10 @@ def matmul(
 
     The first call with tensors of a shape, layout and type compiles; later ones only launch, on the
     current stream of the tensors' device, and wait for nothing: they may be captured in a graph. On
-    the CPU the kernel is interpreted. ValueError: the argument that does not fit. LoopIRError: no
-    configuration can compute this.
+    the CPU the kernel is interpreted. ValueError: the argument that does not fit; an `out` of
+    another shape or type, or with two elements in one place; a bias or residual of another shape,
+    or of a type that the sum's does not take: floats take floats, integers integers. LoopIRError:
+    no configuration can compute this.
     """
     try:
         wants_grad = (a.requires_grad or b.requires_grad) and torch.is_grad_enabled()
@@ -60,10 +62,10 @@ def matmul(
         key, found = None, None
     if found is not None:
         return found(a, b, out, bias, residual)
-    if _has_rows_in_pieces(out):
+    args = Arguments(a, b, out, out_dtype, bias, activation, residual, alpha, beta)
+    if _has_rows_in_pieces(out) or _has_batches_apart(args):
         options = {"activation": activation, "alpha": alpha, "beta": beta, "plan": plan}
         return _scattered(a, b, out, bias, residual, out_dtype=out_dtype, tune=tune, **options)
-    args = Arguments(a, b, out, out_dtype, bias, activation, residual, alpha, beta)
     config = _config(plan)
     bound, result = first_call(args, config, tune)
     _keep(key, bound)
@@ -78,30 +80,44 @@ def _config(plan: Any) -> Config | None:
     return config
 
 
-def _has_rows_in_pieces(out: Any) -> TypeGuard[torch.Tensor]:
+def _has_rows_in_pieces(out: Any) -> bool:
     """Whether the elements of a row lie apart, so that no kernel stores into it."""
     if not isinstance(out, torch.Tensor) or out.layout is not torch.strided or out.dim() == 0:
         return False
     return out.stride(-1) != 1 and out.shape[-1] > 1
 
 
+def _has_batches_apart(args: Arguments) -> bool:
+    """Whether the batches of `out` are no one dimension, as a kernel has them."""
+    out = args.out
+    if not isinstance(out, torch.Tensor) or out.dim() <= 2:
+        return False
+    return not can_view(out, call_of(args).result)
+
+
 def _scattered(
     a: torch.Tensor,
     b: torch.Tensor,
-    out: torch.Tensor,
+    out: Any,
     bias: torch.Tensor | None,
     residual: torch.Tensor | None,
     **options: Any,
 ) -> torch.Tensor:
     """A matrix of columns is written as the transpose of the product of transposes; anything else,
     and where a bias is added to columns, from a result of its own."""
-    if out.dim() == 2 and out.stride(0) == 1 and bias is None:
+    check_places(out)
+    added = () if residual is None else (residual,)
+    if bias is None and out.stride(0) == 1 and all(map(_is_matrix, (a, b, out, *added))):
         turned = None if residual is None else residual.mT
         matmul(b.mT, a.mT, out=out.mT, residual=turned, **options)
         return out
     result = out.contiguous()
     matmul(a, b, out=result, bias=bias, residual=residual, **options)
     return out.copy_(result)
+
+
+def _is_matrix(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and tensor.dim() == 2
 
 
 def _layout(t: torch.Tensor) -> tuple[Any, ...]:

@@ -144,14 +144,20 @@ def _check_extras(args: Arguments, shape: Shape, n: int) -> None:
         _fail("out", f"shape {list(shape)}", list(out.shape))
     if out is not None and out.dtype is not args.result_dtype:
         _fail("out", f"dtype {args.result_dtype}", out.dtype)
-    if out is not None and any(s == 0 and n > 1 for s, n in zip(out.stride(), shape, strict=True)):
-        _fail("out", "memory of its own for each element", f"strides {list(out.stride())}")
+    if out is not None:
+        check_places(out)
     if out is None and args.beta != 0:
         _fail("out", "a tensor that beta is for", "none")
     if args.bias is not None and tuple(args.bias.shape) != (n,):
         _fail("bias", f"shape {[n]}", list(args.bias.shape))
     if args.residual is not None and tuple(args.residual.shape) != shape:
         _fail("residual", f"shape {list(shape)}", list(args.residual.shape))
+
+
+def check_places(out: torch.Tensor) -> None:
+    """ValueError: elements of a dense tensor lie in one place, as those that `expand` makes."""
+    if any(stride == 0 and n > 1 for stride, n in zip(out.stride(), out.shape, strict=True)):
+        _fail("out", "memory of its own for each element", f"strides {list(out.stride())}")
 
 
 # --- batches

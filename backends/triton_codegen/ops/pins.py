@@ -68,12 +68,16 @@ def read_pins(device: str, triton: str) -> Pins:
 
 
 def pin(device: str, triton: str, problem: Problem, config: Config) -> None:
-    """Add a winner to the file: a new file replaces the old one at once, readable by its owner."""
+    """Add a winner to the file: a new file replaces the old one at once, readable by its owner.
+    Warns where it cannot be written."""
     pins = read_pins(device, triton)
     winners = {**pins.winners, str(problem): str(config)}
     while len(winners) > _MOST_WINNERS:
         del winners[next(iter(winners))]
-    write_whole(pins_path(device), Pins(device, triton, winners).text())
+    try:
+        write_whole(pins_path(device), Pins(device, triton, winners).text())
+    except OSError as error:
+        warnings.warn(f"{pins_path(device)}: not written, {error}", stacklevel=2)
 
 
 def write_whole(path: Path, text: str) -> None:

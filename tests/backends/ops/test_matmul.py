@@ -86,6 +86,10 @@ SHAPES = {
     "batches": ((2, 9, 16), (2, 16, 8)),
     "one batch of b for all": ((2, 9, 16), (1, 16, 8)),
     "one batch of a for all": ((1, 9, 16), (3, 16, 8)),
+    "one batch": ((1, 9, 16), (1, 16, 8)),
+    "one batch of b and a matrix a": ((9, 16), (1, 16, 8)),
+    "one batch of b and a vector a": ((16,), (1, 16, 8)),
+    "one batch in two dimensions": ((1, 1, 9, 16), (1, 1, 16, 8)),
     "two dimensions of batches": ((2, 1, 9, 16), (3, 16, 8)),
     "a matrix b for all": ((2, 3, 9, 16), (16, 8)),
     "a matrix a for all": ((9, 16), (2, 16, 8)),
@@ -155,6 +159,27 @@ def test_out_may_lie_anyhow():
     out = torch.ones(24, 40, 4).permute(2, 0, 1)[::2]
     assert matmul(a, b, out=out, beta=1) is out
     check_close(out, product(a, b).value + 1, bound(product(a, b), F32, F32) + 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "order"),
+    [
+        ((2, 3, 5, 16), (16, 8), (1, 0, 2, 3)),  # rows that are not equally far apart
+        ((2, 3, 5, 16), (3, 16, 8), (1, 0, 2, 3)),  # batches that are not
+        ((5, 3, 16), (16,), (1, 0)),
+        ((16,), (2, 3, 16, 8), (1, 0, 2)),
+        ((5, 3, 16), (16,), (0, 1)),
+        ((2, 3, 5, 16), (16, 8), (0, 1, 2, 3)),
+    ],
+    ids=str,
+)
+def test_out_may_have_batches_in_any_order(of_a, of_b, order: tuple[int, ...]):
+    a, b = normal(of_a, F32, 1), normal(of_b, F32, 2)
+    expected = product(a, b)
+    out = torch.empty(expected.value.permute(order).shape).permute(order)  # its own inverse
+    for _ in range(2):
+        assert matmul(a, b, out=out) is out
+        check_close(out, expected.value, bound(expected, F32, F32))
 
 
 def test_out_gives_the_result_s_type():
@@ -261,6 +286,18 @@ REFUSED = {
     ),
     "out: expected a tensor that beta is for, got none": (ONE, TWO, {"beta": 1}),
     "bias: expected shape [5], got [4]": (ONE, TWO, {"bias": torch.ones(4)}),
+    "out: expected memory of its own for each element, got strides [0, 1]": (
+        ONE,
+        TWO,
+        {"out": torch.ones(1, 5, dtype=BF16).expand(4, 5)},
+    ),
+    "out: expected memory of its own for each element, got strides [1, 0]": (
+        ONE,
+        TWO,
+        {"out": torch.ones(4, 1, dtype=BF16).expand(4, 5)},
+    ),
+    "bias: expected one of": (ONE, TWO, {"bias": torch.ones(5, dtype=torch.cfloat)}),
+    "residual: expected one of": (ONE, TWO, {"residual": torch.ones(4, 5, dtype=torch.cfloat)}),
     "residual: expected shape [4, 5], got [4]": (ONE, TWO, {"residual": torch.ones(4)}),
     "b: expected batches that go with [2] of a, got [3]": (
         ONE.expand(2, 4, 6),

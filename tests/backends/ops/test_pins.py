@@ -157,6 +157,12 @@ def test_a_write_that_fails_leaves_the_old_file(monkeypatch: pytest.MonkeyPatch)
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_folder_that_cannot_be_written_is_warned_of(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LOOPIR_CACHE_DIR", "/proc/none")
+    with pytest.warns(UserWarning, match="not written"):
+        pin(H200.name, TRITON, PROBLEM, WINNER)
+
+
 def test_only_the_owner_reads_it():
     pin(H200.name, TRITON, PROBLEM, WINNER)
     assert stat.S_IMODE(pins_path(H200.name).stat().st_mode) == 0o600

@@ -41,6 +41,12 @@ BAD = {
     "a table of texts": {"slowness": {"128x128x64 w4 s4": "fast"}},
     "no table": {"flops_per_cycle": 4096},
     "no name": {"name": ""},
+    "beyond floats": {"clock_ghz": 10**400},
+    "far beyond any device": {"launch_us": 1e308},
+    "far below any device": {"dram_tbps": 1e-308},
+    "a million SMs": {"sms": 10**6},
+    "rates of no type": {"flops_per_cycle": {}},
+    "rates without a type": {"sustained_tflops": {"bf16": 700}},
 }
 
 
@@ -49,6 +55,17 @@ def test_a_value_without_meaning_is_refused(name: str):
     (field,) = BAD[name]
     with pytest.raises(ValueError, match=f"device: {field}"):
         Device.from_json({**H200.to_json(), **BAD[name]})
+
+
+def test_a_table_names_the_types_that_it_lacks():
+    rates = {name: 1 for name in H200.flops_per_cycle if name not in ("f64", "i8")}
+    with pytest.raises(ValueError, match="flops_per_cycle has no f64, i8"):
+        Device.from_json({**H200.to_json(), "flops_per_cycle": rates})
+
+
+def test_deep_json_is_refused():
+    with pytest.raises(ValueError, match="too deep"):
+        read_device("[" * 100_000)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", json.dumps({"name": "x"})])

@@ -1,10 +1,13 @@
 """A problem and its text."""
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
 
 import pytest
 
-from backends.planner import Problem, candidates, choose, explain, plan
+from backends.planner import Problem, candidates, choose, explain, plan, shipped
 from loopir.build import Activation, Epilogue, Layout
 from loopir.types import DType
 
@@ -91,3 +94,39 @@ def test_a_size_that_is_none_is_named(field: str, value):
     sizes = {"m": 1, "n": 1, "k": 1, "batch": 1, field: value}
     with pytest.raises(ValueError, match=f"{field}: a size"):
         Problem(**sizes)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e39", "1" + 400 * "0"])
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_a_factor_that_no_sum_takes_is_refused(name: str, text: str):
+    with pytest.raises(ValueError, match=f"{name}: "):
+        Problem.parse(f"8x8x8 {name}={text}")
+
+
+def test_a_size_beyond_any_memory_is_refused():
+    assert Problem(1 << 40, 1, 1).m == 1 << 40
+    with pytest.raises(ValueError, match="k: a size is at most 1,099,511,627,776"):
+        Problem(1, 1, 10**400)
+
+
+def test_the_least_device_has_room_for_no_tile():
+    tiny = replace(shipped()["NVIDIA H200"], name="tiny", shared_bytes=1024)
+    with pytest.raises(ValueError, match="no tile has room on tiny"):
+        plan(Problem(512, 512, 512), tiny)
+    with pytest.raises(ValueError, match="C has no element"):
+        plan(Problem(0, 512, 512), tiny)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "65536x65536x8192",
+        f"{10**9}x{10**9}x{10**9}",
+        " ".join(("x".join(3 * [str(1 << 40)]), f"batch={1 << 40}")),
+    ],
+)
+def test_a_plan_takes_no_longer_for_more_tiles(text: str):
+    start = time.process_time()
+    found = plan(text)
+    assert time.process_time() - start < 0.5
+    assert isfinite(found.chosen.prediction.time)

@@ -1,11 +1,15 @@
 """What a configuration asks of a device, counted."""
 
+from dataclasses import replace
+
 import pytest
 
 from backends.planner import Config, Device, Problem, shipped
 from backends.planner.blocks import residents, shared_bytes
+from backends.planner.passes_of import stream_k_of
 from backends.planner.work import work_of
 from passes.stream_k import Merge
+from passes.stream_k.planning import schedule_of
 
 H200 = shipped()["NVIDIA H200"]
 PLAIN = "gemm 128x128x64 w4 s4"
@@ -87,6 +91,32 @@ def test_an_empty_sum_still_has_its_tiles(text: str):
 def test_a_walk_whose_units_the_launch_picks_is_refused():
     with pytest.raises(ValueError, match="wants its units said"):
         work(f"{PLAIN}: stream-k", "256x256x256")
+
+
+WALKS = (
+    "units=33",
+    "units=5 bounds=ceil",
+    "units=33 bounds=big-units min-panels=3",
+    "decomposition=hybrid units=33",
+    "decomposition=hybrid tail=one-tile first=data-parallel units=16",
+    "decomposition=k-aligned units=33 cost=3",
+)
+
+
+@pytest.mark.parametrize("options", WALKS)
+@pytest.mark.parametrize("problem", ["100x5000x1000", "1000x500x5000", "3000x5000x500", "1x1x64"])
+def test_the_count_is_that_of_the_segments(options: str, problem: str):
+    config = Config.parse(f"{PLAIN}: stream-k{{{options}}}")
+    counts = work_of(config, Problem.parse(problem), replace(H200, sms=16))
+    walk = stream_k_of(config)
+    schedule = walk and schedule_of(walk, counts.tiles, counts.panels)
+    assert schedule is not None
+    each = [schedule.segments(unit) for unit in range(schedule.units)]
+    per_sm = -(-schedule.units // 16)
+    assert counts.chain == max(sum(s.k1 - s.k0 for s in unit) for unit in each)
+    assert counts.tiles_of_sm == per_sm * max(sum(s.contributors == 1 for s in u) for u in each)
+    assert counts.slots_of_sm == per_sm * max(sum(s.contributors > 1 for s in u) for u in each)
+    assert counts.slots == sum(s.contributors > 1 for unit in each for s in unit)
 
 
 # --- of one block; the figures in the comments are the compiler's

@@ -104,6 +104,11 @@ def test_without_a_cost_the_busiest_unit_has_the_ceiling_of_an_even_share(reques
         assert max(loads(schedule)) == -(-tiles * panels // units)
 
 
+@pytest.mark.parametrize(("cost", "least", "busiest"), [(0, 1, 3), (3, 1, 4), (0, 3, 5)])
+def test_a_cost_or_least_panels_may_give_more_than_an_even_share(cost, least, busiest):
+    assert max(loads(KAligned(1, 5, 2, cost, least))) == busiest
+
+
 @given(SIZES, OPTIONS)
 def test_an_owner_has_the_cost_more_than_a_helper_and_nobody_more_than_an_owner(sizes, options):
     schedule = KAligned(*sizes, *options)
