@@ -82,7 +82,7 @@ class Cells:
             groups = operands(height) if isinstance(height, Min) else ()
             for group in (g for g in groups if g.is_Integer):
                 first = floordiv(whole, band) * group
-                rows = sympy.expand(groups[0] + first)
+                rows = sympy.expand(groups[0] + first)  # pyright: ignore[reportGeneralTypeIssues]
                 is_height = self._is_steady(rows, band) and height == imin(rows - first, group)
                 if is_height and b == first + mod(rest, height):
                     yield whole

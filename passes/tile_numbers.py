@@ -38,7 +38,7 @@ def _is_alone(loop: While, name: str, lo: Expr, hi: Expr) -> bool:
 def _goes_on(
     lets: Mapping[str, Expr], tile: str, name: str, after: Expr, lo: Expr, hi: Expr
 ) -> bool:
-    """Whether `name`, an end of lo .. hi, is moved `after` each turn past the tile that it is in."""
+    """Whether `name`, an end of lo .. hi, is moved `after` each turn past its tile."""
     at = sym(name)
     whole, panels = operands(lets[tile]) if isinstance(lets[tile], FloorDiv) else (at, at)
     start, other = sym(tile) * panels, {n: e for n, e in lets.items() if n != tile}
@@ -68,4 +68,4 @@ def _rises_then_falls(expr: Expr, turn: Expr, turns: Expr) -> bool:
     if len(bounds) not in (2, 3) or slopes[-2:] != [-1, 0]:
         return False
     is_rising = len(bounds) == 2 or bool(names_of(slopes[0])) or slopes[0].is_positive
-    return is_rising and bool(names_of(bounds[-2] + turn) & names_of(turns))
+    return is_rising and bool(names_of(bounds[-2] + turn) & names_of(turns))  # pyright: ignore[reportGeneralTypeIssues]

@@ -10,11 +10,10 @@ from typing import Any
 from loopir.types import DType
 
 _SHIPPED = ("h200",)
-_WHOLE = ("sms", "shared_bytes", "l2_bytes")
+_WHOLE = {"sms": 1 << 16, "shared_bytes": 1 << 40, "l2_bytes": 1 << 40}  # the most of each
 _RATES = ("flops_per_cycle", "sustained_tflops")  # of each type that a product can have
 _TABLES = (*_RATES, "slowness")
 _LEAST, _MOST = 1e-9, 1e12  # of a constant, in its unit
-_MOST_SMS = 1 << 16
 _OPERANDS = tuple(t for t in DType if t.is_float or t is DType.I8)
 _SHOWN = 60  # characters of a value, in a message
 
@@ -90,6 +89,8 @@ class Device:
             raise ValueError(f"device: missing {names - given or '-'}, unknown {given - names}")
         for name, value in data.items():
             _check(name, value)
+        for name in _RATES:
+            _check_types(name, data[name])
         return cls(**data)
 
     def to_json(self) -> dict[str, Any]:
@@ -131,11 +132,16 @@ def _check(name: str, value: Any) -> None:
         good = isinstance(value, str) and value != ""
     elif name in _TABLES:
         good = isinstance(value, Mapping) and all(map(_is_positive, value.values()))
+    elif name in _WHOLE:
+        good = type(value) is int and 0 < value <= _WHOLE[name]
     else:
-        good = type(value) is int and value > 0 if name in _WHOLE else _is_positive(value)
-    if not good or (name == "sms" and value > _MOST_SMS):
+        good = _is_positive(value)
+    if not good:
         raise ValueError(f"device: {name} cannot be {repr(value)[:_SHOWN]}")
-    if name in _RATES and (missing := [t.value for t in _OPERANDS if t.value not in value]):
+
+
+def _check_types(name: str, rates: Mapping[str, Any]) -> None:
+    if missing := [t.value for t in _OPERANDS if t.value not in rates]:
         raise ValueError(f"device: {name} has no {', '.join(missing)}")
 
 

@@ -28,7 +28,8 @@ class Problem:
     m, n, k, batch: sizes from 0 to 2^40. `dtype`: of A and B; `out_dtype`: of C, that of A if not
     said. Layouts: `col` for B, the default, is the usual layout of weights, stored as [N, K]. `str`
     gives `1536x1536x4096 bf16->bf16 row*col`, with `batch=2`, `bias=bf16`, `activation=relu` and
-    the other fields of an epilogue behind it; `Problem.parse` reads it. ValueError names a bad field.
+    the other fields of an epilogue behind it; `Problem.parse` reads it. ValueError names a bad
+    field.
     """
 
     m: int

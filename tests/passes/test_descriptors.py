@@ -193,7 +193,8 @@ def test_a_persistent_walk_whose_store_stays_is_refused():
 
 
 ORDERS = ("", "tile-order{group=2},")
-WALKS = ("units=7", "units=7 direction=backward", "decomposition=hybrid units=4", "units=7 bounds=ceil",
+WALKS = ("units=7", "units=7 direction=backward", "decomposition=hybrid units=4",
+         "units=7 bounds=ceil",
          "decomposition=hybrid units=5 first=data-parallel direction=backward tail=one-tile",
          "decomposition=k-aligned units=5", "decomposition=k-aligned units=40",
          "decomposition=data-parallel units=7")  # fmt: skip
@@ -205,7 +206,8 @@ def test_every_store_of_a_walk_and_its_pieces_is_marked(walk: str, order: str):
     pipeline = parse_pipeline(f"{order}stream-k{{{walk}}},epilogue-pieces,descriptors")
     text = to_text(pipeline.run(gemm(200, 100, 256, "f32", "f32", (32, 32, 32))))
     stores = [line for line in text.splitlines() if "store C" in line]
-    assert stores and all(line.endswith(" descriptor") for line in stores)
+    assert stores
+    assert all(line.endswith(" descriptor") for line in stores)
 
 
 BY_HAND = """\
@@ -246,7 +248,8 @@ def test_a_walk_that_may_come_to_a_tile_twice_is_refused(old: str, new: str):
     text = to_text(parse_pipeline("stream-k{units=7}").run(parse(GEMM)))
     check_accepted(STORES, text)
     refused = STORES.match(parse(edited(text, (old, new))))
-    assert isinstance(refused, tuple) and "DC08" in {reason.code for reason in refused}
+    assert isinstance(refused, tuple)
+    assert "DC08" in {reason.code for reason in refused}
 
 
 def test_an_atomic_merge_keeps_its_stores():

@@ -326,6 +326,12 @@ def test_what_does_not_fit_is_named(message: str, times: int):
         assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize("out", [torch.ones(5, 4).t(), torch.ones(5, 4, 2)[..., 0].t()])
+def test_what_does_not_fit_is_named_also_of_an_out_by_columns(out: torch.Tensor):
+    with pytest.raises(ValueError, match=r"^b: expected a torch\.Tensor, got list"):
+        matmul(torch.ones(4, 6), [1], out=out)  # pyright: ignore[reportArgumentType]
+
+
 def test_a_gradient_is_refused_also_after_a_call_without():
     a, b = ONE.clone().requires_grad_(), TWO
     with torch.no_grad():

@@ -45,6 +45,7 @@ BAD = {
     "far beyond any device": {"launch_us": 1e308},
     "far below any device": {"dram_tbps": 1e-308},
     "a million SMs": {"sms": 10**6},
+    "an L2 beyond floats": {"l2_bytes": 10**400},
     "rates of no type": {"flops_per_cycle": {}},
     "rates without a type": {"sustained_tflops": {"bf16": 700}},
 }
