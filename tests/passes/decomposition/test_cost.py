@@ -17,13 +17,14 @@ from passes.decomposition.schedule import Schedule
 from passes.decomposition.simulation import Fold, simulate
 from passes.decomposition.split_k import SplitK
 
-AMOUNTS = st.sampled_from([0.0, 0.1, 0.3, 1.0, 2.0, 7.5])
+# binary fractions, over powers of two: sums are exact, and equal times of arrival stay equal
+AMOUNTS = st.sampled_from([0.0, 0.125, 0.375, 1.0, 2.0, 7.5])
 MODELS = st.builds(
     CostModel,
     panel=AMOUNTS.filter(bool),
     epilogue=AMOUNTS,
     partial_bytes=AMOUNTS,
-    bandwidth=AMOUNTS.filter(bool),
+    bandwidth=st.sampled_from([0.125, 1.0, 2.0, 8.0]),
     partial_latency=AMOUNTS,
 )
 BOUNDS, DIRECTIONS = st.sampled_from(list(Bounds)), st.sampled_from(list(Direction))
