@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 import pytest
@@ -371,5 +370,9 @@ def test_the_page_shows_what_is_emitted():
     program = parse((EXAMPLES / "gemm.lir").read_text())
     source = emit(parse_pipeline("stream-k{units=132}").run(program)).source
     for wanted, is_there in ((shown, True), (edited(shown, ("acq_rel", "acquire")), False)):
-        steps = indent(wanted.removesuffix("    ...\n"), 12 * " ")
-        assert (steps in source) == is_there
+        assert (as_one_line(wanted.removesuffix("    ...\n")) in as_one_line(source)) == is_there
+
+
+def as_one_line(code: str) -> str:
+    """The page breaks calls as the formatter does, the emitted file as fits its lines."""
+    return re.sub(r"\s", "", code).replace(",)", ")")
