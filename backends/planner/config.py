@@ -148,16 +148,15 @@ def _gemm(config: Config, p: Problem) -> Program:
     options: dict[str, Any] = {"epilogue": p.epilogue, "swapped": config.swapped}
     if p.batch == 1:
         return build.gemm(p.m, p.n, p.k, *types, tile, *layouts, **options)
-    batched: Any = getattr(build, "batched_gemm")  # noqa: B009
-    return batched(p.batch, p.m, p.n, p.k, *types, tile, *layouts, **options)
+    return build.batched_gemm(p.batch, p.m, p.n, p.k, *types, tile, *layouts, **options)
 
 
 def _gemv(config: Config, p: Problem) -> Program:
     if p.batch != 1:
         raise ValueError(f"{config}: a GEMV has no batch")
-    gemv: Any = getattr(build, "gemv")  # noqa: B009
-    layouts = p.a_layout, p.b_layout
-    return gemv(p.m, p.n, p.k, p.dtype, p.out_dtype, config.tile, *layouts, epilogue=p.epilogue)
+    tile: Any = config.tile
+    types, layouts = (p.dtype, p.out_dtype), (p.a_layout, p.b_layout)
+    return build.gemv(p.m, p.n, p.k, *types, tile, *layouts, epilogue=p.epilogue)
 
 
 # --- text

@@ -10,6 +10,7 @@ from backends.planner.device import Device
 from backends.planner.passes_of import stream_k_of
 from backends.planner.problem import Problem
 from passes.decomposition import ClosedForm, Schedule, WholeTilesForm
+from passes.decomposition.arithmetic import ceildiv
 from passes.decomposition.schedule import FormSchedule
 from passes.stream_k import Decomposition, Merge, StreamKPass
 from passes.stream_k.options import is_split_k, merge_of
@@ -46,8 +47,8 @@ class Work:
 
 def work_of(config: Config, problem: Problem, device: Device) -> Work:
     """The counts of `config` on `problem`. LoopIRError: its pipeline has no meaning."""
-    across = _ceildiv(problem.m, config.bm) * _ceildiv(problem.n, config.bn)
-    tiles, panels = problem.batch * across, max(1, _ceildiv(problem.k, config.bk))
+    across = ceildiv(problem.m, config.bm) * ceildiv(problem.n, config.bn)
+    tiles, panels = problem.batch * across, max(1, ceildiv(problem.k, config.bk))
     resident = residents(config, problem, device)
     walk = stream_k_of(config)
     if walk is None:
@@ -66,7 +67,7 @@ def work_of(config: Config, problem: Problem, device: Device) -> Work:
 
 def _blocks(tiles: int, panels: int, blocks: int, share: int, resident: int, sms: int) -> Work:
     """Blocks of one tile or of one slice, which a free SM takes in order."""
-    each, rounds = _ceildiv(blocks, sms), _ceildiv(blocks, sms * resident)
+    each, rounds = ceildiv(blocks, sms), ceildiv(blocks, sms * resident)
     return Work(
         tiles=tiles,
         panels=panels,
@@ -83,7 +84,7 @@ def _blocks(tiles: int, panels: int, blocks: int, share: int, resident: int, sms
 def _split(
     walk: StreamKPass, tiles: int, panels: int, splits: int, resident: int, sms: int
 ) -> Work:
-    work = _blocks(tiles, panels, tiles * splits, _ceildiv(panels, splits), resident, sms)
+    work = _blocks(tiles, panels, tiles * splits, ceildiv(panels, splits), resident, sms)
     if splits == 1:
         return work
     return replace(
@@ -99,8 +100,8 @@ def _split(
 def _persistent(tiles: int, panels: int, units: int, resident: int, sms: int) -> Work:
     """Unit u takes tiles u, u + units, ...; units u, u + SMs, ... share an SM, or wait for it."""
     each, more = divmod(tiles, units) if units else (0, 0)
-    places = _ceildiv(units, sms)
-    of_sm = each * places + _ceildiv(more, sms)
+    places = ceildiv(units, sms)
+    of_sm = each * places + ceildiv(more, sms)
     return Work(
         tiles=tiles,
         panels=panels,
@@ -109,8 +110,8 @@ def _persistent(tiles: int, panels: int, units: int, resident: int, sms: int) ->
         panels_of_sm=of_sm * panels,
         tiles_of_sm=of_sm,
         even=units // sms * each * panels,
-        chain=(each + (more > 0)) * _ceildiv(places, resident) * panels,
-        rounds=(each + (more > 0)) * _ceildiv(places, resident),
+        chain=(each + (more > 0)) * ceildiv(places, resident) * panels,
+        rounds=(each + (more > 0)) * ceildiv(places, resident),
     )
 
 
@@ -135,7 +136,7 @@ def _walked(walk: StreamKPass, schedule: Schedule, forms: tuple[ClosedForm, ...]
     shares = [_share(forms, unit) for unit in range(units)]
     most = _Share(*(max((getattr(s, f.name) for s in shares), default=0) for f in fields(_Share)))
     split = schedule.split_tiles()
-    per_sm = _ceildiv(units, sms)
+    per_sm = ceildiv(units, sms)
     return Work(
         tiles=schedule.tiles,
         panels=schedule.panels,
@@ -167,7 +168,7 @@ def _share_of(form: ClosedForm, unit: int) -> _Share:
 
 
 def _share_of_range(low: int, high: int, panels: int) -> _Share:
-    first, after = _ceildiv(low, panels), high // panels  # whole tiles
+    first, after = ceildiv(low, panels), high // panels  # whole tiles
     if first > after:
         return _Share(high - low, parts=1)
     parts = (low < first * panels) + (high > after * panels)
@@ -175,7 +176,3 @@ def _share_of_range(low: int, high: int, panels: int) -> _Share:
 
 
 _SKEWED = (Decomposition.AUTO, Decomposition.STREAM_K, Decomposition.HYBRID)
-
-
-def _ceildiv(a: int, b: int) -> int:
-    return -(-a // b)
