@@ -17,9 +17,10 @@ _WASTE = 2.5  # computed over needed elements of C, beyond which a tile is too l
 _FEW_ROWS = 64  # of C, up to which loads are all that counts
 _MOST_VECTORS = 8  # rows or columns of C that a GEMV computes
 _SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-_TRIED_SPLITS = 4  # of these, for one tile
+_TRIED_SPLITS = 3  # of these, for one tile
 _PANELS_OF_PART = 2  # at least, of a slice
 _LEAST_PANELS = (4, 8, 16)  # of a part of the tail
+_COST = 3  # panels that the owner of a tail tile does beyond its helpers, who store meanwhile
 _MOST_ARRIVALS = 8  # parts of a tile that the last to arrive may fold by itself
 _MOST_FOLDED = 64  # elements of the accumulators of a thread, beside which others have room
 _ALIGNED_ELEMENTS = 128 * 128  # of a tile, from which on its tail is worth sharing out
@@ -105,7 +106,7 @@ def _walks(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     for more in _overlaps(tile, tiles, device):
         for walk in walks:
             yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
-        for walk in _aligned(tile, tiles, panels, device):
+        for walk in _aligned(tile, tiles, panels, units):
             yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
 
 
@@ -116,16 +117,16 @@ def _overlaps(tile: Config, tiles: int, device: Device) -> tuple[str, ...]:
     return ("",) if is_composite or tiles <= device.sms else (",flatten", "")
 
 
-def _aligned(tile: Config, tiles: int, panels: int, device: Device) -> Iterator[str]:
+def _aligned(tile: Config, tiles: int, panels: int, units: int) -> Iterator[str]:
     """The tail shared out, in parts of some panels at least, where it is worth it."""
-    if 2 * tiles <= device.sms or tile.bm * tile.bn < _ALIGNED_ELEMENTS:
+    if 2 * tiles <= units or tile.bm * tile.bn < _ALIGNED_ELEMENTS:
         return
     tails = []
     for least in _LEAST_PANELS:
-        tail = KAligned(tiles, panels, device.sms, min_panels=least).tail
+        tail = KAligned(tiles, panels, units, cost=_COST, min_panels=least).tail
         if tail is not None and tail not in tails:
             tails.append(tail)
-            options = f"decomposition=k-aligned units={device.sms} min-panels={least}"
+            options = f"decomposition=k-aligned units={units} cost={_COST} min-panels={least}"
             yield f"stream-k{{merge=fixup slot-layout=auto {options}}}"
 
 
@@ -159,9 +160,12 @@ def _is_full(tile: Config) -> bool:
 def _splits(tile: Config, p: Problem, device: Device) -> list[int]:
     """The counts of slices that come closest to filling the device once or twice over."""
     tiles, panels = _counts(tile, p)
-    places = device.sms * min(2, residents(tile, p, device))
-    fitting = [s for s in _SPLITS if tiles * s <= places and panels >= _PANELS_OF_PART * s]
-    return fitting[-_TRIED_SPLITS:]
+    resident = min(2, residents(tile, p, device))
+    places = device.sms * resident
+    full = {device.sms * turns // tiles for turns in range(1, resident + 1)}
+    fitting = [s for s in _SPLITS if tiles * s <= places]
+    tried = {*fitting[-_TRIED_SPLITS:], *full}
+    return sorted(s for s in tried if 2 <= s <= panels // _PANELS_OF_PART)
 
 
 def _counts(tile: Config, p: Problem) -> tuple[int, int]:

@@ -39,10 +39,13 @@ LARGE = (
     Shape((128, 64), 128, 1, 4, 4),
     Shape(128, (128, 32), 1, 4, 4),
     Shape(128, (128, 16), 1, 4, 4),
+    Shape(128, (128, 16), 1, 4, 3),
+    Shape(128, 128, 1, 4, 3),
     Shape(128, 128, 1, 4, 4),
     Shape(128, 128, 1, 8, 4),
     Shape(64, 256, 1, 4, 4),
     Shape(64, (128, 16), 1, 4, 4),
+    Shape(64, (64, 16), 1, 4, 5),
 )
 #: tiles for fewer elements of C, or longer sums
 SMALL = (
