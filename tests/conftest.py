@@ -1,12 +1,16 @@
 """Options and marks of the whole suite. Imports nothing heavy: the suite also runs where only torch
 and triton are."""
 
+import os
 from functools import cache
 
 import hypothesis
 import pytest
 
 from tests.support.sampling import kept
+
+# what is tested is compiled, not found in the cache of who runs the tests
+os.environ["LOOPIR_CACHE"] = "off"
 
 # the deadline of a single example would fail on a busy machine; the test's own timeout stands
 hypothesis.settings.register_profile("loopir", deadline=None)

@@ -6,15 +6,10 @@ from functools import cached_property
 import torch
 
 from backends.planner.problem import Problem
-from backends.triton_codegen.dtypes import TORCH_NAME
-from loopir.build import Layout
+from backends.triton_codegen.ops.random_operands import random_tensor, torch_dtype
 from loopir.types import DType
 
 _FP64_FLOPS = 2**34  # above it the reference is fp32, as a GPU's fp64 is slow
-
-
-def torch_dtype(dtype: DType) -> torch.dtype:
-    return getattr(torch, TORCH_NAME[dtype])
 
 
 @dataclass(frozen=True)
@@ -28,13 +23,13 @@ class Operands:
 
     @cached_property
     def a(self) -> torch.Tensor:
-        p = self.problem
-        return self._made(p.m, p.k, p.a_layout, 2 * self.seed)
+        p, shape = self.problem, self._batched(self.problem.m, self.problem.k)
+        return random_tensor(shape, p.dtype, 2 * self.seed, self.device, p.a_layout)
 
     @cached_property
     def b(self) -> torch.Tensor:
-        p = self.problem
-        return self._made(p.k, p.n, p.b_layout, 2 * self.seed + 1)
+        p, shape = self.problem, self._batched(self.problem.k, self.problem.n)
+        return random_tensor(shape, p.dtype, 2 * self.seed + 1, self.device, p.b_layout)
 
     def output(self) -> torch.Tensor:
         """Room for C, row-major."""
@@ -72,19 +67,6 @@ class Operands:
         dtype = torch.float64 if self._is_fp64 else torch.float32
         a, b = self.a.to(dtype), self.b.to(dtype)
         return a @ b, a.abs() @ b.abs()
-
-    def _made(self, rows: int, columns: int, layout: Layout, seed: int) -> torch.Tensor:
-        shape = self._batched(rows, columns)
-        if layout is Layout.COL_MAJOR:
-            return self._random(self._batched(columns, rows), seed).mT
-        return self._random(shape, seed)
-
-    def _random(self, shape: tuple[int, ...], seed: int) -> torch.Tensor:
-        generator = torch.Generator(self.device).manual_seed(seed)
-        dtype = torch_dtype(self.problem.dtype)
-        if not dtype.is_floating_point:
-            return torch.randint(-8, 8, shape, generator=generator, device=self.device, dtype=dtype)
-        return torch.randn(shape, generator=generator, device=self.device).to(dtype)
 
     def _batched(self, rows: int, columns: int) -> tuple[int, ...]:
         batch = self.problem.batch

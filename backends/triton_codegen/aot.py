@@ -1,10 +1,14 @@
 """Compiles a kernel ahead of time, on any machine: no GPU, no driver."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
+from backends.triton_codegen.cache.cached import cached
+from backends.triton_codegen.cache.entry import Built, Identity
+from backends.triton_codegen.cache.toolchain import toolchain
 from backends.triton_codegen.dtypes import SIGNATURE_NAME
 from backends.triton_codegen.load import load
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo, Module
@@ -71,46 +75,82 @@ def compile_ahead(module: Module, target: Target) -> AotKernel:
     CodegenError: Triton or the assembler refuses the kernel (with its message), or it needs more
     shared memory than a block can have (needed, available, what to change).
     """
-    _check_compiles()
+    check_compiles()
     first, *later = (_compiled_kernel(module, i, target) for i in range(len(module.kernels)))
     return replace(first, later=tuple(later))
 
 
 def _compiled_kernel(module: Module, index: int, target: Target) -> AotKernel:
     info, kernel = module.kernels[index], module.program.kernels[index]
-    by_pointers = _compiled_function(module, info, kernel, target)
+    aligned = aligned_arguments(info, kernel)
+    by_pointers = compile_function(module, info, aligned, target)
     if info.described is None or not target.has_descriptors:
         return by_pointers
-    described = _compiled_function(module, info.described, kernel, target)
+    aligned = aligned_arguments(info.described, kernel)
+    described = compile_function(module, info.described, aligned, target)
     return replace(described, fallback=by_pointers)
 
 
-def _compiled_function(
-    module: Module, info: KernelInfo, kernel: Kernel, target: Target
+def compile_function(
+    module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
 ) -> AotKernel:
-    aligned = _aligned(info, kernel)
-    compiled = _compiled(module, info, aligned, target)
-    metadata = compiled.metadata._asdict()
-    _check_shared(info, metadata["shared"], target, module)
-    assembly_stage, binary_stage = _STAGES[target.backend]
-    assembly = compiled.asm[assembly_stage]
-    found = measure(target, assembly, module.settings.fp_fusion)
+    """One function of `module`, which may rely on the arguments `aligned` being multiples of 16;
+    CodegenError, as of `compile_ahead`."""
+    asked = module, info, aligned, target
+    built = cached(lambda: _identity(*asked), lambda: _built(*asked))
+    metadata = {**built.metadata, "target": _gpu(target)}
     return AotKernel(
         info,
         target,
-        compiled.asm[binary_stage],
-        assembly,
+        built.binary,
+        built.assembly,
         metadata,
-        found.registers,
-        found.spill_bytes,
+        built.registers,
+        built.spill_bytes,
         metadata["shared"],
-        found.warnings,
+        built.warnings,
         _assumptions(info, aligned),
         module.workspace_text,
     )
 
 
-def _check_compiles() -> None:
+def _identity(
+    module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
+) -> Identity:
+    """All that `_built` depends on."""
+    return {
+        "kernel": info.name,
+        "source": sha256(module.source.encode()).hexdigest(),
+        "signature": [[a.name, _signature(a), a.value, a in aligned] for a in info.args],
+        "settings": asdict(module.settings),
+        "target": target.text,
+        "shared_bytes": target.shared_bytes,
+        "toolchain": toolchain(target, _options(module)),
+    }
+
+
+def _built(
+    module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
+) -> Built:
+    compiled = _compiled(module, info, aligned, target)
+    metadata = compiled.metadata._asdict()
+    del metadata["target"]
+    _check_shared(info, metadata["shared"], target, module)
+    assembly, binary = _STAGES[target.backend]
+    found = measure(target, compiled.asm[assembly], module.settings.fp_fusion)
+    return Built(
+        compiled.asm[binary],
+        compiled.asm[assembly],
+        (binary, assembly),
+        metadata,
+        found.registers,
+        found.spill_bytes,
+        found.warnings,
+    )
+
+
+def check_compiles() -> None:
+    """CodegenError: Triton interprets in this process, and compiles nothing."""
     from triton import knobs
 
     if knobs.runtime.interpret:
@@ -120,7 +160,7 @@ def _check_compiles() -> None:
         )
 
 
-def _aligned(info: KernelInfo, kernel: Kernel) -> tuple[KernelArg, ...]:
+def aligned_arguments(info: KernelInfo, kernel: Kernel) -> tuple[KernelArg, ...]:
     """Arguments compiled as multiples of 16: the starts of tensors, and strides in bytes, unless
     they belong to a tensor whose rows have a known length that is none."""
     sizes, params = constants(kernel), {p.name: p for p in kernel.params}
@@ -151,27 +191,34 @@ def _compiled(
     module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
 ) -> Any:
     import triton
-    from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    settings = module.settings
-    options = {
-        "num_warps": settings.num_warps,
-        "num_stages": settings.num_stages,
-        "enable_fp_fusion": settings.fp_fusion,
-    }
-    if settings.launch_pdl and len(module.kernels) > 1 and not target.has_descriptors:
+    if module.settings.launch_pdl and len(module.kernels) > 1 and not target.has_descriptors:
         raise CodegenError(f"{target.text}: launch_pdl needs cuda:90 or newer")
     function = getattr(load(module.source), info.name)
     signature = {a.name: _signature(a) for a in info.args}
     constants = {(i,): a.value for i, a in enumerate(info.args) if a.kind is ArgKind.CONSTANT}
     attributes = {(i,): _DIVISIBLE for i, a in enumerate(info.args) if a in aligned}
     source = ASTSource(function, signature, constants, attributes)
-    gpu = GPUTarget(target.backend, target.arch, target.warp_size)
     try:
-        return triton.compile(source, target=gpu, options=options)
+        return triton.compile(source, target=_gpu(target), options=_options(module))
     except Exception as error:  # Triton raises many classes, RuntimeError among them
         raise CodegenError(f"{target.text}: Triton cannot compile @{info.name}: {error}") from error
+
+
+def _options(module: Module) -> dict[str, Any]:
+    settings = module.settings
+    return {
+        "num_warps": settings.num_warps,
+        "num_stages": settings.num_stages,
+        "enable_fp_fusion": settings.fp_fusion,
+    }
+
+
+def _gpu(target: Target) -> Any:
+    from triton.backends.compiler import GPUTarget
+
+    return GPUTarget(target.backend, target.arch, target.warp_size)
 
 
 def _signature(arg: KernelArg) -> str:

@@ -35,8 +35,9 @@ from passes.pipeline import PassPipeline, parse_pipeline
 TOOL = "loopir-triton"
 _MOST = 2**63
 _AHEAD = "cuda:80,cuda:90,cuda:100,hip:gfx942"
-#: commands that read no program: the module whose main(argv) each is, and its help
+#: commands with arguments of their own: the module whose main(argv) each is, and its help
 _ELSEWHERE = {
+    "bundle": ("backends.triton_codegen.bundle.command", "compile for hosts without this toolkit"),
     "bench": ("backends.bench.command", "time products on the GPU against cuBLAS"),
     "plot": ("backends.bench.plot", "draw what bench wrote"),
     "calibrate": (
@@ -46,6 +47,10 @@ _ELSEWHERE = {
     "plan": (
         "backends.triton_codegen.ops.plan_command",
         "what the planner chooses for a product, and why",
+    ),
+    "cache": (
+        "backends.triton_codegen.cache.command",
+        "list, check or clear the kernels that were compiled ahead of time and kept",
     ),
 }
 

@@ -27,12 +27,13 @@ def main(argv: list[str]) -> int:
     from backends.triton_codegen.ops.devices import calibrated_path, device_of
     from backends.triton_codegen.ops.pins import write_whole
 
+    base = device_of(torch.cuda.current_device())
+    path = args.output or calibrated_path(base.name)
     try:
-        device = calibrate(device_of(torch.cuda.current_device()), complain)
+        device = calibrate(base, complain)
     except LoopIRError as error:
         complain(f"{_TOOL}: {error}")
         return REFUSED
-    path = args.output or calibrated_path(device.name)
     try:
         write_whole(path, device.text())
     except OSError as error:

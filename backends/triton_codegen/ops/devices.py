@@ -1,8 +1,6 @@
 """The constants of the GPU that a tensor lies on."""
 
-import os
 import re
-import stat
 import warnings
 from dataclasses import replace
 from functools import lru_cache
@@ -12,21 +10,13 @@ import torch
 
 from backends.planner import Device, read_device, shipped
 from backends.planner.choose import default_device
+from backends.triton_codegen.cache.folder import NoHome, cache_folder, read_regular
 
 _MOST_BYTES = 1 << 22
 
 
-def cache_folder() -> Path:
-    """Where calibrations and pinned winners lie: LOOPIR_CACHE_DIR, or `loopir` in the user's own
-    cache."""
-    if given := os.environ.get("LOOPIR_CACHE_DIR"):
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "loopir"
-
-
 def calibrated_path(name: str) -> Path:
-    """Where the constants of a device lie that `calibrate` measured."""
+    """Where the constants of a device lie that `calibrate` measured. NoHome."""
     return cache_folder() / "devices" / f"{slug(name)}.json"
 
 
@@ -47,7 +37,10 @@ def device_of(index: int) -> Device:
 
 
 def _calibrated(name: str) -> Device | None:
-    path = calibrated_path(name)
+    try:
+        path = calibrated_path(name)
+    except NoHome:
+        return None
     try:
         text = read_small(path)
         return None if text is None else read_device(text)
@@ -74,15 +67,6 @@ def read_small(path: Path) -> str | None:
     """The text of a regular file of a few MB at most; None if there is none. ValueError: it is
     something else."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its writer
+        return read_regular(path, _MOST_BYTES).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        raise ValueError(str(error)) from None
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError("it is no regular file")
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-    return data.decode("utf-8")

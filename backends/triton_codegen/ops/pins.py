@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from backends.planner import Config, Device, Problem, family
-from backends.triton_codegen.ops.devices import cache_folder, read_small, slug
+from backends.triton_codegen.cache.folder import NoHome, cache_folder, make_private
+from backends.triton_codegen.ops.devices import read_small, slug
 
 _FORMAT = 1
 _MOST_WINNERS = 20_000
@@ -50,39 +51,68 @@ class Pins:
         body = {"loopir_pins": _FORMAT, "device": self.device, "triton": self.triton}
         return json.dumps({**body, "winners": dict(self.winners)}, indent=1) + "\n"
 
+    def table(self) -> str:
+        """A line a winner."""
+        width = max(map(len, self.winners), default=0)
+        return "\n".join(
+            (
+                f"{self.device}, Triton {self.triton}: {len(self.winners)} pinned",
+                *(f"  {problem:{width}}  {config}" for problem, config in self.winners.items()),
+            )
+        )
+
 
 def pins_path(device: str) -> Path:
-    return cache_folder() / "pins" / f"{slug(device)}.json"
+    return _folder() / f"{slug(device)}.json"
+
+
+def _folder() -> Path:
+    return cache_folder() / "pins"
+
+
+def pin_files() -> list[Path]:
+    """The files of all devices. NoHome."""
+    return sorted(_folder().glob("*.json"))
+
+
+def load_pins(path: Path) -> Pins:
+    """What a file pins, "" on "" if there is none. ValueError: it is refused."""
+    text = read_small(path)
+    try:
+        return Pins("", "") if text is None else _parsed(json.loads(text))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def read_pins(device: str, triton: str) -> Pins:
-    """The pins of a device; none where the file is absent, of another Triton, or refused."""
-    path, none = pins_path(device), Pins(device, triton)
+    """The pins of a device; none where the file is absent, of another Triton, or refused, which is
+    warned of."""
+    none = Pins(device, triton)
     try:
-        text = read_small(path)
-        found = none if text is None else _parsed(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        _refused(path, error)
+        found = load_pins(pins_path(device))
+    except ValueError as error:
+        _refused(pins_path(device), error)
+        return none
+    except NoHome:
         return none
     return found if (found.device, found.triton) == (device, triton) else none
 
 
-def pin(device: str, triton: str, problem: Problem, config: Config) -> None:
-    """Add a winner to the file: a new file replaces the old one at once, readable by its owner.
-    Warns where it cannot be written."""
+def pin(device: str, triton: str, problem: Problem, config: Config) -> Path:
+    """Add a winner to the file, whose path is returned: a new file replaces the old one at once,
+    readable by its owner. OSError: it cannot be written."""
     pins = read_pins(device, triton)
     winners = {**pins.winners, str(problem): str(config)}
     while len(winners) > _MOST_WINNERS:
         del winners[next(iter(winners))]
-    try:
-        write_whole(pins_path(device), Pins(device, triton, winners).text())
-    except OSError as error:
-        warnings.warn(f"{pins_path(device)}: not written, {error}", stacklevel=2)
+    path = pins_path(device)
+    write_whole(path, Pins(device, triton, winners).text())
+    return path
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader finds the old text or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".new")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -102,8 +132,8 @@ def _parsed(data: Any) -> Pins:
     if not isinstance(winners, dict) or len(winners) > _MOST_WINNERS:
         raise ValueError(f"winners is no object of {_MOST_WINNERS:,} at most")
     for text in (data["device"], data["triton"], *winners, *winners.values()):
-        if not isinstance(text, str) or len(text) > _MOST_TEXT:
-            raise ValueError(f"{str(text)[:40]!r} is no text of {_MOST_TEXT} at most")
+        if not isinstance(text, str) or len(text) > _MOST_TEXT or not text.isprintable():
+            raise ValueError(f"{str(text)[:40]!r} is no line of {_MOST_TEXT} characters at most")
     return Pins(data["device"], data["triton"], winners)
 
 

@@ -1,4 +1,9 @@
-"""`loopir-triton plan`: what the planner chooses for a problem, and why; needs no GPU."""
+"""`loopir-triton plan`: what the planner chooses for a problem, and why, which needs no GPU; with
+`--autotune`, what the GPU says of it.
+
+Exit codes: 0 done; 1 no candidate can run, or a file of pins is refused; 2 usage, no GPU to time
+on, or a file that cannot be written; 3 a bug of ours.
+"""
 
 import argparse
 import json
@@ -9,7 +14,11 @@ from backends.planner import Device, Plan, Problem, plan, read_device, shipped
 from backends.planner.choose import DEFAULT_DEVICE
 from backends.planner.device import shipped_as
 from backends.planner.problem import FIELDS
-from passes.cli import DONE
+from loopir.errors import LoopIRError
+from passes.cli import DONE, REFUSED, USAGE, complain
+
+_TOOL = "loopir-triton plan"
+_TIMED = 8  # candidates, if --autotune does not say how many
 
 
 def main(argv: list[str]) -> int:
@@ -17,34 +26,58 @@ def main(argv: list[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     try:
+        _check_usage(args)
+        if args.pins:
+            return _list_pins()
         problem = Problem.parse(" ".join(args.problem))
-        device = _device(args.device)
-        found = plan(problem, device)
+        if args.autotune is not None:
+            return _autotune(problem, args.autotune)
+        found = plan(problem, _device(args.device or DEFAULT_DEVICE))
     except (ValueError, OSError) as error:
         parser.error(str(error))
     print(_json(found) if args.json else found.text(args.shown))
     return DONE
 
 
+def _check_usage(args: argparse.Namespace) -> None:
+    if bool(args.problem) == args.pins:
+        raise ValueError("PROBLEM is required, unless --pins is said")
+    if args.device and (args.pins or args.autotune is not None):
+        raise ValueError("--device: a GPU that is not in this machine is neither timed nor listed")
+    if args.autotune is not None and args.autotune < 1:
+        raise ValueError(f"--autotune: 1 or more, not {args.autotune}")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="loopir-triton plan",
+        prog=_TOOL,
         allow_abbrev=False,
         description="The configuration that the planner chooses for a product, its predicted time, "
         "the part that binds, and the runners-up.",
     )
     parser.add_argument(
         "problem",
-        nargs="+",
+        nargs="*",
         metavar="PROBLEM",
         help="'MxNxK [TYPE | TYPE->TYPE] [LAYOUT*LAYOUT] [FIELD=VALUE ...]', quoted, since > and * "
         "are the shell's, as '1536x1536x4096 bf16->f32 row*col bias=bf16'; only the sizes must be "
         f"said. LAYOUT: row, col. FIELD: {', '.join(FIELDS)}",
     )
-    text = f"a file that calibrate wrote, or a device that is known: {_known()} (%(default)s)"
-    parser.add_argument("--device", default=DEFAULT_DEVICE, metavar="FILE|NAME", help=text)
+    text = f"a file that calibrate wrote, or a device that is known: {_known()} ({DEFAULT_DEVICE})"
+    parser.add_argument("--device", metavar="FILE|NAME", help=text)
     parser.add_argument("--shown", type=int, default=6, help="candidates to show (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="all candidates, as JSON")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--json", action="store_true", help="all candidates, as JSON")
+    instead.add_argument(
+        "--autotune",
+        nargs="?",
+        type=int,
+        const=_TIMED,
+        metavar="N",
+        help=f"time the best N ({_TIMED}) on this machine's GPU, with made-up operands, and pin "
+        "the winner where matmul(tune=True) finds it",
+    )
+    instead.add_argument("--pins", action="store_true", help="list what is pinned, of all devices")
     return parser
 
 
@@ -73,6 +106,41 @@ def _json(found: Plan) -> str:
         for r in found.ranked
     ]
     return json.dumps({"problem": str(found.problem), "candidates": rows}, indent=1)
+
+
+# --- what needs torch
+
+
+def _autotune(problem: Problem, count: int) -> int:
+    from backends.triton_codegen.ops import autotune
+
+    place = autotune.place()
+    if place is None:
+        complain(f"{_TOOL}: error: there is no GPU that torch can use")
+        return USAGE
+    try:
+        tuned = autotune.autotune(problem, count, place)
+    except LoopIRError as error:
+        complain(f"{_TOOL}: {error}")
+        return REFUSED
+    print(tuned.text())
+    print(f"pinned in {tuned.pin()}")
+    return DONE
+
+
+def _list_pins() -> int:
+    from backends.triton_codegen.ops.pins import load_pins, pin_files
+
+    code, files = DONE, pin_files()
+    if not files:
+        print("nothing is pinned")
+    for path in files:
+        try:
+            print(load_pins(path).table())
+        except ValueError as error:
+            complain(f"{path}: refused, {error}")
+            code = REFUSED
+    return code
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The winner of a contest between the planner's best few, timed on tensors like the call's."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 import triton
@@ -13,7 +15,20 @@ from backends.triton_codegen.ops.operands import Arguments, Call
 from backends.triton_codegen.ops.pins import pin, read_pins
 from loopir.errors import LoopIRError
 
-_CONTESTANTS, _ROUNDS = 8, 16
+CONTESTANTS, ROUNDS = 8, 16
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Median times in us of the configurations that ran, at least one, and why the others could
+    not."""
+
+    times_us: Mapping[Config, float]
+    refusals: Mapping[Config, LoopIRError]
+
+    @property
+    def winner(self) -> Config:
+        return min(self.times_us, key=lambda config: self.times_us[config])
 
 
 def winner(call: Call, args: Arguments) -> Config:
@@ -29,29 +44,32 @@ def winner(call: Call, args: Arguments) -> Config:
     if torch.cuda.is_current_stream_capturing():
         raise ValueError("tune: expected a launch that no graph captures, got one that is")
     with torch.cuda.device(args.a.device):
-        won = contest(call, args, [r.config for r in ranked[:_CONTESTANTS]])
-    pin(device.name, triton.__version__, call.problem, won)
+        won = contest(call, args, [r.config for r in ranked[:CONTESTANTS]]).winner
+    try:
+        pin(device.name, triton.__version__, call.problem, won)
+    except OSError as error:
+        warnings.warn(f"tune: the winner is not pinned, {error}", stacklevel=2)
     return won
 
 
-def contest(call: Call, args: Arguments, configs: list[Config]) -> Config:
-    """The fastest on the current device; those that cannot run are left out. LoopIRError: all."""
+def contest(call: Call, args: Arguments, configs: list[Config]) -> Contest:
+    """Times on the current device, taken in one series of rounds. LoopIRError: none can run."""
     arms: dict[Config, Callable[[], object]] = {}
-    refusals: list[LoopIRError] = []
+    refusals: dict[Config, LoopIRError] = {}
     for config in configs:
         try:
             arms[config] = _arm(call, args, config)
         except LoopIRError as error:
-            refusals.append(error)
+            refusals[config] = error
     if not arms:
-        raise refusals[0]
-    times = medians_us(list(arms.values()), _ROUNDS)
-    return min(zip(times, arms, strict=True), key=lambda timed: timed[0])[1]
+        raise next(iter(refusals.values()))
+    times = medians_us(list(arms.values()), ROUNDS)
+    return Contest(dict(zip(arms, times, strict=True)), refusals)
 
 
 def _arm(call: Call, args: Arguments, config: Config) -> Callable[[], object]:
     """Launched once; it writes into a result of its own."""
-    bound = Bound(call, args, config, compiled(call.problem, config, on_gpu=True))
+    bound = Bound(call, args, config, compiled(call.problem, config, args.a.is_cuda))
     out = torch.zeros(call.shape, dtype=args.result_dtype, device=args.a.device)
 
     def run() -> None:

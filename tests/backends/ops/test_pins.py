@@ -10,8 +10,9 @@ import pytest
 
 from backends.planner import Config, Problem, choose, shipped
 from backends.triton_codegen.ops import pins
-from backends.triton_codegen.ops.devices import cache_folder, slug
+from backends.triton_codegen.ops.devices import slug
 from backends.triton_codegen.ops.pins import Pins, pin, pins_path, read_pins, write_whole
+from tests.support.homes import unfindable_home
 
 H200 = shipped()["NVIDIA H200"]
 PROBLEM, TRITON = Problem(1536, 1536, 4096), "3.6.0"
@@ -75,6 +76,7 @@ HOSTILE = {
     "a list of winners": {"winners": []},
     "a winner that is no text": {"winners": {str(PROBLEM): {"kind": "gemm"}}},
     "a long text": {"winners": {str(PROBLEM): "x" * 501}},
+    "text of two lines": {"winners": {str(PROBLEM): "gemm\n"}},
     "a device that is no text": {"device": 3},
 }
 
@@ -109,6 +111,12 @@ def test_a_large_file_is_refused_unread():
 def test_a_pipe_is_refused_and_does_not_hang():
     pins_path(H200.name).parent.mkdir(parents=True)
     os.mkfifo(pins_path(H200.name))
+    with pytest.warns(UserWarning, match="refused, it is no regular file"):
+        assert read().winners == {}
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused():
+    pins_path(H200.name).mkdir(parents=True)
     with pytest.warns(UserWarning, match="refused, it is no regular file"):
         assert read().winners == {}
 
@@ -157,27 +165,22 @@ def test_a_write_that_fails_leaves_the_old_file(monkeypatch: pytest.MonkeyPatch)
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_folder_that_cannot_be_written_is_warned_of(monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOOPIR_CACHE_DIR", "/proc/none")
-    with pytest.warns(UserWarning, match="not written"):
+    with pytest.raises(OSError, match="/proc/none"):
+        pin(H200.name, TRITON, PROBLEM, WINNER)
+
+
+def test_without_a_home_nothing_is_pinned_and_a_pin_is_refused(monkeypatch: pytest.MonkeyPatch):
+    unfindable_home(monkeypatch)
+    assert read().winners == {}
+    with pytest.raises(OSError, match="no home folder is known; set LOOPIR_CACHE_DIR"):
         pin(H200.name, TRITON, PROBLEM, WINNER)
 
 
 def test_only_the_owner_reads_it():
     pin(H200.name, TRITON, PROBLEM, WINNER)
     assert stat.S_IMODE(pins_path(H200.name).stat().st_mode) == 0o600
-
-
-# --- where it lies
-
-
-def test_the_folder_is_the_user_s_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.delenv("LOOPIR_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "loopir"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "loopir"
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "", "...", "NVIDIA H200"])

@@ -9,7 +9,7 @@ from backends.planner.isolate import MOST_OFF
 from backends.planner.model import _BLEND, _LOADS
 from backends.planner.problem import FIELDS
 from backends.triton_codegen import matmul
-from backends.triton_codegen.ops.tune import _CONTESTANTS
+from backends.triton_codegen.ops.tune import CONTESTANTS, ROUNDS
 from tests.support.documents import fenced, page
 
 PAGE = page("planner.md")
@@ -17,6 +17,7 @@ NUMBERS = {
     5: "fifth root",
     3: "cube root",
     8: "best eight",
+    16: "sixteen interleaved rounds",
     60: "fastest sixty",
     2.0: "twice the best",
     0.1: "more than 10 %",
@@ -57,7 +58,7 @@ def test_all_parts_are_explained():
 
 
 def test_figures_are_the_code_s():
-    for number in (_BLEND, _LOADS, _CONTESTANTS, _MOST, _HOPELESS, MOST_OFF):
+    for number in (_BLEND, _LOADS, CONTESTANTS, ROUNDS, _MOST, _HOPELESS, MOST_OFF):
         assert NUMBERS[number] in PAGE
 
 
