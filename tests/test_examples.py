@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 
 from backends.triton_codegen import tool
 from passes import opt
@@ -55,6 +56,26 @@ def test_control_workload_that_computes_something_else_fails(name: str, capsys):
     names["main"].__globals__["compile"] = wrong
     with pytest.raises(AssertionError, match="beyond what fp32 sums allow"):
         names["main"]()
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch's, of itself
+def test_mlp_goes_through_torch_compile_and_trains(capsys):
+    names = runpy.run_path(str(ROOT / "examples" / "mlp_torch.py"))
+    names["main"]()
+    out = capsys.readouterr().out
+    assert "down.weight  [32, 128]  relative error" in out
+    assert out.count("2 taken, 0 left alone") == 2
+    assert "linear: linear -> loopir::linear with gelu" in out
+
+
+def test_control_mlp_that_computes_something_else_fails():
+    names = runpy.run_path(str(ROOT / "examples" / "mlp_torch.py"))
+    model, x = names["Mlp"]().bfloat16(), torch.randn(48, 64).bfloat16()
+    with pytest.raises(AssertionError, match=r"result: error .* is beyond what bf16 allows"):
+        names["run_and_check"](lambda x: model(x) * 1.02, model, x)
+    names["main"].__globals__["replace"] = lambda *_: (lambda x: model(x) * 1.02, None)
+    with pytest.raises(AssertionError, match="beyond what bf16 allows"):
+        names["by_generated_kernels"](model, x)
 
 
 def test_every_python_example_is_run_here():

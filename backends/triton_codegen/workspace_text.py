@@ -106,6 +106,28 @@ def _made(device, counter_bytes, tile_bytes):
     return made
 
 
+def _made_apart(device, counter_bytes, tile_bytes):
+    """As `_made`, by a thread of its own: outside any pool that this one allocates from, as that of
+    CUDA-graph trees, which takes back what it finds there."""
+    if device < 0:
+        return _made(device, counter_bytes, tile_bytes)
+    results, stream = [], torch.cuda.current_stream(device)
+
+    def make():
+        try:
+            with torch.cuda.device(device), torch.cuda.stream(stream):
+                results.append(_made(device, counter_bytes, tile_bytes))
+        except Exception as error:
+            results.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    if isinstance(results[0], Exception):
+        raise results[0]
+    return results[0]
+
+
 def _workspace_of(plan):
     """The workspace of the current stream, grown to what the plan needs. Of a launch that a graph
     captures: one of its own, in the memory of the graph, which zeroes the counters whenever it
@@ -121,7 +143,8 @@ def _workspace_of(plan):
         kept = _workspaces.get(place)
         if kept is None or not kept.holds(plan):
             counters, tiles = (kept.counter_bytes, kept.tile_bytes) if kept else (0, 0)
-            kept = _made(device, max(counters, plan.counter_bytes), max(tiles, plan.tile_bytes))
+            needed = max(counters, plan.counter_bytes), max(tiles, plan.tile_bytes)
+            kept = _made_apart(device, *needed)
             _workspaces[place] = kept
     return kept
 

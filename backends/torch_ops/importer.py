@@ -1,0 +1,84 @@
+"""Graphs of torch with every product and convolution that can be taken replaced by an operator of
+ours."""
+
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Graph, GraphModule, Node
+
+from backends.torch_ops.activations import NONE
+from backends.torch_ops.graph_calls import activation_behind, call_of
+from backends.torch_ops.graph_readers import Call, NotTakenError, value_of
+from backends.torch_ops.graph_targets import name_of
+from backends.torch_ops.report import Refused, Report, Taken
+
+_ops: Any = torch.ops.loopir
+
+
+def replace(
+    program: ExportedProgram | GraphModule | torch.nn.Module, inputs: tuple[Any, ...] | None = None
+) -> tuple[GraphModule, Report]:
+    """A module that computes the same with our operators, and what was taken and what was not.
+
+    program: an exported program; a graph in which a tracer noted the tensors of each node, as those
+    that torch.compile gives its backends; or, with example `inputs`, any module that torch.export
+    takes. It is left as it is, and the result shares its parameters. ValueError: there is no note
+    of tensors in the graph.
+    """
+    module = _graph_module(program, inputs)
+    graph = _copied(module.graph)
+    entries = [entry for node in list(graph.nodes) if (entry := _entry(graph, node))]
+    graph.lint()
+    made = GraphModule(module, graph)
+    made.meta.update(module.meta)
+    return made, Report(tuple(entries))
+
+
+def _graph_module(program: Any, inputs: tuple[Any, ...] | None) -> GraphModule:
+    if inputs is not None:
+        program = torch.export.export(program, inputs)
+    module = program.module() if isinstance(program, ExportedProgram) else program
+    if not isinstance(module, GraphModule):
+        raise ValueError(f"program: expected a graph, or inputs, got {type(module).__name__} alone")
+    calls = [node for node in module.graph.nodes if node.op.startswith("call")]
+    if calls and all(value_of(node) is None for node in calls):
+        raise ValueError("program: expected tensors noted at its nodes, or inputs, got none")
+    return module
+
+
+def _copied(graph: Graph) -> Graph:
+    copy = Graph()
+    copy.output(copy.graph_copy(graph, {}))
+    copy.set_codegen(graph._codegen)
+    return copy
+
+
+def _entry(graph: Graph, node: Node) -> Taken | Refused | None:
+    try:
+        call = call_of(node)
+    except NotTakenError as error:
+        return Refused(node.name, name_of(node), error.reason, error.detail)
+    return None if call is None else _taken(graph, node, call)
+
+
+def _taken(graph: Graph, node: Node, call: Call) -> Taken:
+    name, last = (NONE, node) if call.op == "matmul" else activation_behind(node)
+    entry = Taken(node.name, name_of(node), call.op, name)
+    with graph.inserting_before(node):
+        made = graph.call_function(getattr(_ops, call.op).default, _arguments(graph, call, name))
+    made.meta = dict(last.meta)
+    last.replace_all_uses_with(made)
+    for gone in dict.fromkeys((last, node)):
+        graph.erase_node(gone)
+    return entry
+
+
+def _arguments(graph: Graph, call: Call, activation: str) -> tuple[Any, ...]:
+    tensors = call.tensors
+    if call.op == "matmul":
+        return tensors
+    if call.is_turned:
+        x, weight, *bias = tensors
+        tensors = x, graph.call_function(torch.ops.aten.t.default, (weight,)), *bias
+    return (*tensors, *call.steps, activation)
