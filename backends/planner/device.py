@@ -22,24 +22,34 @@ _SHOWN = 60  # characters of a value, in a message
 class Device:
     """Constants of one kind of GPU.
 
-    shared_bytes: shared memory that one block can have. flops_per_cycle: of the tensor cores of one
-    SM, by element type. sustained_tflops: of the device, by element type, where power limits it,
-    but for the first burst_us.
-    l2_tbps: what all SMs together receive from L2 of panels that others read at the same time;
-    skewed_l2_tbps: of those that no other does; sm_kb_per_us: what one SM can receive by
-    descriptors, pointer_kb_per_us: by pointers; outside_tbps: what descriptors fill in all SMs
-    beyond the edge of a tensor.
-    launch_us: an empty launch; next_launch_us: a second kernel behind the first;
-    overlapped_launch_us: one whose blocks take their places before (launch_pdl). start_us: until
-    the first panel is there, out of DRAM; latency_us: from asking for a panel to having it,
-    l2_latency_us: out of L2;
-    crossing: how much longer loads take whose rows lie across lines of 128 bytes.
-    panel_cycles: what a panel costs beyond its products. epilogue_us, store_kb_per_us: what a tile
-    costs an SM behind its last panel, and at what rate it is stored. slot_kb_per_us: at what rate
+    shared_bytes: shared memory that one block can have. clock_ghz: of an SM at its fastest;
+    busy_loss: by which share products take longer while all tensor cores multiply, and the clock
+    falls. flops_per_cycle: of the tensor cores of one SM, by element type. sustained_tflops: of the
+    device, by element type, where power limits it, but for the first burst_us.
+
+    dram_tbps: what all SMs together receive from DRAM. l2_tbps: from L2 of panels that others read
+    at the same time; skewed_l2_tbps: of those that no other does. sm_kb_per_us: what one SM can
+    receive by descriptors, pointer_kb_per_us: by pointers. line_crossing: by which share a row
+    takes an SM longer that does not begin at a line of 128 bytes; sector_crossing: by which more,
+    if not even at a sector of 32. outside_tbps: what descriptors fill in all SMs beyond the edge of
+    a tensor. l2_latency_us: from asking for a panel to having its first bytes out of L2,
+    latency_us: out of DRAM, loaded_latency_us: the same, while all SMs ask.
+
+    panel_cycles: what a panel costs the tensor cores beyond its products. issue_cycles: what they
+    wait for a block of one group of four warps between two panels, pair_issue_cycles: of two
+    groups; piece_cycles: more for each further piece of the tile; rows_cycles: more for each
+    further 64 rows that a group multiplies, by 128 bytes of K; fused_cycles: more in a loop that
+    goes through tiles. slowness: measured over computed time from panel to panel of a block that is
+    alone on its SM, by kernel (`Tiling.name`); 1 if not said.
+
+    launch_us: an empty launch; start_us: what a kernel of descriptors takes more; next_launch_us: a
+    second kernel behind the first; overlapped_launch_us: one whose blocks take their places before
+    (launch_pdl), crowded_launch_us: where they find none. epilogue_us: what a tile costs an SM
+    behind its last panel, beside storing it, at store_kb_per_us, or last_store_kb_per_us where all
+    SMs store their last; refill_us: until the next tile's panels come. slot_kb_per_us: at what rate
     an SM stores or loads partial tiles row by row, fragment_kb_per_us: as accumulators have them;
     arrive_us: to publish one; part_us: what each part of a tile costs the block of a second kernel
-    that folds it. slowness: measured over computed time of the products, by kernel
-    (`Tiling.name`); 1 if not said.
+    that folds it.
     """
 
     name: str
@@ -47,6 +57,7 @@ class Device:
     shared_bytes: int
     l2_bytes: int
     clock_ghz: float
+    busy_loss: float
     flops_per_cycle: Mapping[str, float]
     sustained_tflops: Mapping[str, float]
     burst_us: float
@@ -55,17 +66,27 @@ class Device:
     skewed_l2_tbps: float
     sm_kb_per_us: float
     pointer_kb_per_us: float
+    line_crossing: float
+    sector_crossing: float
     outside_tbps: float
+    l2_latency_us: float
+    latency_us: float
+    loaded_latency_us: float
+    panel_cycles: float
+    issue_cycles: float
+    pair_issue_cycles: float
+    piece_cycles: float
+    rows_cycles: float
+    fused_cycles: float
     launch_us: float
+    start_us: float
     next_launch_us: float
     overlapped_launch_us: float
-    start_us: float
-    latency_us: float
-    l2_latency_us: float
-    crossing: float
-    panel_cycles: float
+    crowded_launch_us: float
     epilogue_us: float
     store_kb_per_us: float
+    last_store_kb_per_us: float
+    refill_us: float
     slot_kb_per_us: float
     fragment_kb_per_us: float
     arrive_us: float

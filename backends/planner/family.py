@@ -3,6 +3,7 @@ number asks for, by rules of thumb that leave out what cannot win."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from backends.planner.blocks import pieces, residents, shared_bytes, vector_residents
 from backends.planner.config import Config, Kind
@@ -103,10 +104,12 @@ def _walks(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     units = device.sms * min(2, residents(tile, p, device))
     walks = [f"stream-k{{decomposition=data-parallel units={units}}}"] if tiles > units else []
     overlapped = replace(tile, launch_pdl=True)
-    for more in _overlaps(tile, tiles, device):
-        for walk in walks:
-            yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
-        for walk in _aligned(tile, tiles, panels, units):
+    overlaps = _overlaps(tile, tiles, device)
+    for walk, more in product(walks, overlaps):
+        yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
+    is_small = tile.bm * tile.bn <= _ALIGNED_ELEMENTS  # flattened, its sums take far more registers
+    for walk, more in product(_aligned(tile, tiles, panels, units), overlaps):
+        if not (is_small and more):
             yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
 
 

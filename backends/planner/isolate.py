@@ -3,7 +3,7 @@
 A probe is a configuration on two problems of which the larger has more panels (or tiles): what both
 have falls out of the difference. Its constant is moved until the model predicts the difference that
 was measured; a constant that the difference does not answer to, or that would leave its bounds, is
-not found and stays as it was.
+not found and stays as it was. A kernel's slowness is that of a block which is alone on its SM.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,23 +44,17 @@ class Probe:
 def probes(sms: int) -> tuple[Probe, ...]:
     """Of each constant that a product shows, those first that others need."""
     rows, columns = grid(sms)
+    chain = f"gemm 64x64x64 w4 s2: {_PLAIN}"  # one load behind the other
     return (
-        _deeper("latency_us", f"gemm 64x64x64 w4 s2: {_PLAIN}", (64, 64), (64, 256)),
-        _deeper(
-            "l2_latency_us", f"gemm 64x64x64 w4 s2: {_PLAIN}", _of(rows, columns, 64), (32, 96)
-        ),
+        _deeper("latency_us", chain, (64, 64), (64, 256)),
+        _deeper("loaded_latency_us", chain, (64, 64 * sms), (32, 96)),
+        _deeper("l2_latency_us", chain, (64 * rows, 64 * columns), (32, 96)),
         _deeper("pointer_kb_per_us", "gemm 16x32x128 w4 s8", (16 * 8, 32 * (sms // 4)), (32, 96)),
         _deeper("outside_tbps", f"gemm 64x32x128 w4 s5: {_PLAIN}", (1, 32 * sms), (16, 48)),
-        _deeper(
-            "l2_tbps", f"gemm 64x128x64 w4 s4: {_PLAIN}", (64 * 4 * rows, 128 * columns), (32, 96)
-        ),
-        _tiles("epilogue_us", sms),
         *map(_slowness(rows, columns), (*LARGE, *SMALL)),
+        _skewed("skewed_l2_tbps", sms),
+        _tiles("refill_us", sms),
     )
-
-
-def _of(rows: int, columns: int, side: int) -> tuple[int, int]:
-    return rows * side, columns * side
 
 
 def _deeper(name: str, text: str, sides: tuple[int, int], panels: tuple[int, int]) -> Probe:
@@ -69,11 +63,21 @@ def _deeper(name: str, text: str, sides: tuple[int, int], panels: tuple[int, int
     return Probe(name, config, fewer, more)
 
 
+def _skewed(name: str, sms: int) -> Probe:
+    """Ranges across the borders of tiles: each SM is at a k of its own."""
+    walk = f"stream-k{{merge=fixup decomposition=stream-k units={sms} slot-layout=auto}}"
+    rows, columns = grid(sms)
+    sides = 128 * (rows + 1), 128 * columns
+    return _deeper(
+        name, f"gemm 64x128x128 w4 s4: tile-order{{group=8}},{walk},descriptors", sides, (32, 96)
+    )
+
+
 def _tiles(name: str, sms: int) -> Probe:
-    """More tiles a block, one panel each."""
+    """More tiles a block, of two panels each."""
     walk = f"tile-order{{group=8}},stream-k{{decomposition=data-parallel units={sms}}},descriptors"
-    fewer, more = (Problem(128 * sms, 128 * tiles, 64) for tiles in (2, 10))
-    return Probe(name, Config.parse(f"gemm 128x128x64 w8 s4: {walk}"), fewer, more)
+    fewer, more = (Problem(64 * sms, 64 * tiles, 128) for tiles in (2, 10))
+    return Probe(name, Config.parse(f"gemm 64x64x64 w4 s5: {walk}"), fewer, more)
 
 
 def _slowness(rows: int, columns: int) -> Callable[[Shape], Probe]:

@@ -1,15 +1,20 @@
-"""What the products of one panel of a tile cost a multiprocessor."""
+"""What one panel of a tile costs a multiprocessor: its products, and what a block does between
+them."""
 
 from dataclasses import dataclass, replace
 
-from backends.planner.blocks import GROUP_ROWS, pieces
+from backends.planner.blocks import GROUP_ROWS, computes_in_groups, pieces, stage_bytes
 from backends.planner.config import Config, Extent
 from backends.planner.device import Device
-from backends.planner.passes_of import descriptors
+from backends.planner.norm import norm
+from backends.planner.passes_of import descriptors, overlaps_tiles
 from backends.planner.problem import Problem
 
 _SHARED_BYTES = 128  # that an SM reads from shared memory in a cycle
+_WRITTEN = 0.5  # cycles of those reads that a write of as many bytes takes
 _SMALL_SHARE = 0.5  # of the full rate, for products of fewer rows (mma)
+_ROW_BYTES = 128  # of K, that one product of a warp group covers
+_BOTH = 10  # the norm of what products and shared memory take
 
 
 @dataclass(frozen=True)
@@ -35,24 +40,40 @@ def tiling(config: Config) -> Tiling:
     return Tiling(rows, columns, bk, config)
 
 
-def products_us(config: Config, problem: Problem, device: Device) -> float:
-    """Of one panel, on the tensor cores of one SM."""
+def products_cycles(config: Config, problem: Problem, device: Device) -> float:
+    """Of one panel, on the tensor cores of an SM that has nothing else to wait for."""
     tile, element = tiling(config), problem.dtype.bytes
-    flops = device.flops_per_cycle[problem.dtype.value]
-    cycles = sum(
-        _product_cycles(rows, columns, tile.depth, flops, element)
-        for rows in pieces(tile.rows)
-        for columns in pieces(tile.columns)
+    shapes = [(r, c) for r in pieces(tile.rows) for c in pieces(tile.columns)]
+    multiplied = sum(2 * r * c * tile.depth for r, c in shapes)
+    cycles = multiplied / device.flops_per_cycle[problem.dtype.value]
+    if not computes_in_groups(config):
+        return cycles / _SMALL_SHARE + device.panel_cycles
+    read = sum(_read_bytes(r, c) for r, c in shapes) * tile.depth * element
+    shared = (read + _WRITTEN * stage_bytes(config, problem)) / _SHARED_BYTES
+    return norm((cycles, shared), _BOTH) + device.panel_cycles
+
+
+def _read_bytes(rows: int, columns: int) -> int:
+    """Elements of K that products read: every group of 64 rows reads both operands for itself."""
+    return rows // GROUP_ROWS * (GROUP_ROWS + columns)
+
+
+def issue_cycles(config: Config, problem: Problem, device: Device) -> float:
+    """Of one panel, between its products and the next: what a block that is alone on its SM leaves
+    the tensor cores idle."""
+    tile = tiling(config)
+    wide = tile.depth * problem.dtype.bytes / _ROW_BYTES
+    groups = config.num_warps // 4
+    rounds = max(1.0, sum(pieces(tile.rows)) / (GROUP_ROWS * max(1, groups)))
+    parts = len(pieces(tile.rows)) * len(pieces(tile.columns))
+    return (
+        (device.pair_issue_cycles if groups > 1 else device.issue_cycles)
+        + device.piece_cycles * (parts - 1)
+        + device.rows_cycles * (rounds - 1) * wide
+        + device.fused_cycles * overlaps_tiles(config)
     )
-    return (cycles + device.panel_cycles) / device.clock_ghz / 1e3
 
 
-def _product_cycles(rows: int, columns: int, depth: int, flops: float, element: int) -> float:
-    """The tensor cores' time, or that of reading both operands from shared memory, which every
-    group of 64 rows does for itself."""
-    cycles = 2 * rows * columns * depth / flops
-    if rows < GROUP_ROWS:
-        return cycles / _SMALL_SHARE
-    groups = rows // GROUP_ROWS
-    read = groups * (GROUP_ROWS + columns) * depth * element / _SHARED_BYTES
-    return max(cycles, read)
+def products_us(config: Config, problem: Problem, device: Device) -> float:
+    """`products_cycles` in us."""
+    return products_cycles(config, problem, device) / device.clock_ghz / 1e3

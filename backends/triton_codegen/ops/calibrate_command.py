@@ -1,5 +1,5 @@
 """`loopir-triton calibrate`: measure the constants of this machine's GPU, for `plan` and
-`matmul`.
+`matmul`. The times of its probes lie beside them, as `.probes.csv`, even if they are refused.
 
 Exit codes: 0 done; 1 the constants do not predict their own probes, or a kernel is refused; 2
 usage, no GPU, or a file that cannot be written; 3 a bug of ours.
@@ -30,16 +30,17 @@ def main(argv: list[str]) -> int:
     base = device_of(torch.cuda.current_device())
     path = args.output or calibrated_path(base.name)
     try:
-        device = calibrate(base, complain)
+        found = calibrate(base, complain)
+        write_whole(path.with_suffix(".probes.csv"), found.probes_csv)
+        found.check()
+        write_whole(path, found.device.text())
     except LoopIRError as error:
         complain(f"{_TOOL}: {error}")
         return REFUSED
-    try:
-        write_whole(path, device.text())
     except OSError as error:
         complain(f"{_TOOL}: error: {error}")
         return USAGE
-    print(f"{device.name}: {path}")
+    print(f"{base.name}: {path}")
     return DONE
 
 
@@ -48,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
         prog=_TOOL,
         allow_abbrev=False,
         description="Measure the constants of the planner's cost model on this machine's GPU, in "
-        "about a minute, and write them as JSON.",
+        "about a minute, and write them as JSON, with the times of the probes beside them, as "
+        ".probes.csv, whether they are believed or not.",
     )
     text = "where to write them (the user's cache, where matmul finds them)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from backends.planner import Config, Problem, choose, read_device, shipped
+from backends.planner import Config, Device, Problem, choose, predict, read_device, shipped
+from backends.planner.isolate import Found, Probe, probes
 from backends.planner.problem import FIELDS
+from backends.triton_codegen.ops.calibrate import calibrated
 from backends.triton_codegen.tool import main
-from passes.cli import DONE, USAGE
+from passes.cli import DONE, REFUSED, USAGE
 
 
 def test_plan_says_what_why_and_what_else(capsys):
@@ -78,6 +80,33 @@ def test_calibrate_needs_a_gpu(capsys):
     assert told == "loopir-triton calibrate: error: there is no GPU that torch can use\n"
 
 
+@pytest.mark.parametrize(("factor", "code"), [(1.0, DONE), (1.3, REFUSED)])
+def test_calibrate_leaves_its_times_whether_believed_or_not(
+    factor: float, code: int, tmp_path: Path, monkeypatch, capsys
+):
+    base, path = shipped()["NVIDIA H200"], tmp_path / "device.json"
+    found = calibrated(Found(base, {}), {}, predicted(base, factor), lambda text: None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr("backends.triton_codegen.ops.devices.device_of", lambda index: base)
+    monkeypatch.setattr("backends.triton_codegen.ops.calibrate.calibrate", lambda *_: found)
+    assert main(["calibrate", "-o", str(path)]) == code
+    assert path.exists() == (code == DONE)
+    lines = path.with_suffix(".probes.csv").read_text().splitlines()
+    assert len(lines) == 1 + 2 * len(probes(base.sms))
+    if code == REFUSED:
+        assert "their own probes 26 % wrong in the mean" in capsys.readouterr().err
+
+
+def predicted(device: Device, factor: float) -> list[tuple[Probe, tuple[float, float]]]:
+    """Probes with `factor` times what the model says of them."""
+
+    def us(probe: Probe, problem: Problem) -> float:
+        return factor * predict(probe.config, problem, device).time
+
+    return [(p, (us(p, p.fewer), us(p, p.more))) for p in probes(device.sms)]
+
+
 @pytest.mark.gpu
 @pytest.mark.timeout(300)  # it compiles some sixty kernels
 @pytest.mark.skipif(
@@ -89,4 +118,5 @@ def test_calibrate_writes_a_device_that_plan_reads(tmp_path: Path):
     assert main(["calibrate", "-o", str(path)]) == DONE
     device = read_device(path.read_text())
     assert device.name == torch.cuda.get_device_name()
+    assert "128x256x64 w8 s3 descriptors" in path.with_suffix(".probes.csv").read_text()
     assert choose(Problem(4096, 4096, 4096), device)

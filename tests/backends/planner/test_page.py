@@ -6,7 +6,7 @@ import re
 from backends.planner import Config, Problem, Term
 from backends.planner.choose import _HOPELESS, _MOST
 from backends.planner.isolate import MOST_OFF
-from backends.planner.model import _BLEND, _LOADS
+from backends.planner.panels import BLEND, LOADS, WAITS
 from backends.planner.problem import FIELDS
 from backends.triton_codegen import matmul
 from backends.triton_codegen.ops.tune import CONTESTANTS, ROUNDS
@@ -14,6 +14,7 @@ from tests.support.documents import fenced, page
 
 PAGE = page("planner.md")
 NUMBERS = {
+    10: "tenth root",
     5: "fifth root",
     3: "cube root",
     8: "best eight",
@@ -58,7 +59,7 @@ def test_all_parts_are_explained():
 
 
 def test_figures_are_the_code_s():
-    for number in (_BLEND, _LOADS, CONTESTANTS, ROUNDS, _MOST, _HOPELESS, MOST_OFF):
+    for number in (BLEND, WAITS, LOADS, CONTESTANTS, ROUNDS, _MOST, _HOPELESS, MOST_OFF):
         assert NUMBERS[number] in PAGE
 
 

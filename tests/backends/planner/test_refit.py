@@ -70,7 +70,7 @@ def test_what_fits_is_left_alone():
     assert refit(device, made(device)) == device
 
 
-@pytest.mark.parametrize("name", ["dram_tbps", "start_us", "epilogue_us"])
+@pytest.mark.parametrize("name", ["dram_tbps", "l2_latency_us", "epilogue_us"])
 def test_a_constant_that_is_off_is_found_again(name: str):
     truth = replace(H200, slowness={})
     off = replace(truth, **{name: 1.3 * getattr(truth, name)})
@@ -106,6 +106,21 @@ def test_a_constant_stays_within_its_bounds():
     moved = [getattr(found, name) / getattr(H200, name) for name in FITTED]
     assert 1 / 1.51 < min(moved) < max(moved) < 1.51
     assert all(0.7 <= slow <= 2.0 for slow in found.slowness.values())
+
+
+def test_what_all_configurations_are_off_by_counts_little():
+    samples = made(H200, (512,))
+    alike = [replace(s, us=1.05 * s.us) for s in samples]
+    apart = [replace(s, us=s.us * 1.05 ** (-1) ** i) for i, s in enumerate(samples)]
+    assert 0 < misfit(H200, alike) < 0.5 * misfit(H200, apart)
+
+
+def test_a_choice_that_loses_counts_more_than_a_miss_that_changes_none():
+    samples = made(H200, (4096,))
+    first, second = sorted(samples, key=lambda s: s.us)
+    lost = [replace(first, us=1.1 * second.us), second]
+    kept = [replace(first, us=first.us * first.us / (1.1 * second.us)), second]
+    assert misfit(H200, lost) > 1.5 * misfit(H200, kept)
 
 
 def test_a_constant_that_no_sample_shows_stays_as_it_was():

@@ -7,7 +7,7 @@ import pytest
 from backends.planner import Config, Device, Problem, shipped
 from backends.planner.blocks import residents, shared_bytes
 from backends.planner.passes_of import stream_k_of
-from backends.planner.work import work_of
+from backends.planner.work import Phase, work_of
 from passes.stream_k import Merge
 from passes.stream_k.planning import schedule_of
 
@@ -26,25 +26,27 @@ def work(text: str, problem: str, device: Device = H200):
 def test_blocks_beyond_one_an_sm_wait_for_the_busiest():
     counts = work(PLAIN, "1536x1536x4096")  # 144 tiles
     assert (counts.tiles, counts.panels, counts.active) == (144, 64, 132)
-    assert (counts.panels_of_sm, counts.tiles_of_sm) == (128, 2)
+    assert (counts.panels_of_sm, counts.turns, counts.whole) == (128, 2, 2)
+    assert counts.phases == (Phase(64, 132 * 64, 1), Phase(64, 12 * 64, 1))
 
 
-def test_a_second_block_an_sm_shortens_the_chain():
-    one, two = work(PLAIN, "1536x1536x4096"), work("gemm 64x64x64 w4 s4", "1536x1536x4096")
-    assert (one.resident, one.chain, one.rounds) == (1, 128, 2)
-    assert two.resident > 1
-    assert two.rounds * two.resident >= -(-576 // 132)
+def test_a_second_block_an_sm_saves_a_turn():
+    one, two = work(PLAIN, "1536x1536x4096"), work("gemm 128x128x64 w4 s3", "1536x1536x4096")
+    assert (one.places, one.resident, one.turns) == (1, 1, 2)
+    assert (two.places, two.resident, two.turns) == (2, 2, 1)
+    assert two.phases == (Phase(128, 144 * 64, 2),)
 
 
 def test_units_take_whole_tiles_in_turn():
     counts = work(PERSISTENT, "1536x1536x4096")
-    assert (counts.panels_of_sm, counts.tiles_of_sm, counts.slots) == (128, 2, 0)
+    assert (counts.panels_of_sm, counts.turns, counts.slots) == (128, 2, 0)
 
 
 def test_slices_are_shorter_and_are_stored():
     counts = work(SPLIT, "512x512x8192")  # 16 tiles of 128 panels
     assert (counts.panels_of_sm, counts.contributors, counts.slots) == (32, 4, 64)
     assert counts.merge is Merge.WORKSPACE
+    assert (counts.slices, counts.whole) == (4, 0)
 
 
 def test_a_split_of_one_part_is_no_split():
@@ -79,7 +81,8 @@ def test_composite_tiles_are_counted_by_their_sum():
 def test_no_sm_has_less_than_its_share(text: str, problem: str):
     counts = work(text, problem)
     assert counts.panels_of_sm * 132 >= counts.tiles * counts.panels
-    assert counts.chain <= counts.panels_of_sm
+    assert sum(phase.of_all for phase in counts.phases) >= counts.tiles * counts.panels
+    assert all(phase.of_sm * 132 >= phase.of_all > 0 for phase in counts.phases)
 
 
 @pytest.mark.parametrize("text", [PLAIN, PERSISTENT, SPLIT, ALIGNED])
@@ -113,8 +116,9 @@ def test_the_count_is_that_of_the_segments(options: str, problem: str):
     assert schedule is not None
     each = [schedule.segments(unit) for unit in range(schedule.units)]
     per_sm = -(-schedule.units // 16)
-    assert counts.chain == max(sum(s.k1 - s.k0 for s in unit) for unit in each)
-    assert counts.tiles_of_sm == per_sm * max(sum(s.contributors == 1 for s in u) for u in each)
+    assert counts.panels_of_sm == per_sm * max(sum(s.k1 - s.k0 for s in unit) for unit in each)
+    assert counts.turns == max(map(len, each))
+    assert counts.whole == max(sum(s.contributors == 1 for s in u) for u in each)
     assert counts.slots_of_sm == per_sm * max(sum(s.contributors > 1 for s in u) for u in each)
     assert counts.slots == sum(s.contributors > 1 for unit in each for s in unit)
 

@@ -1,0 +1,61 @@
+"""What a configuration takes behind its panels: tiles that are stored, parts of tiles that are put
+together."""
+
+from backends.planner.blocks import slot_bytes
+from backends.planner.config import Config
+from backends.planner.device import Device
+from backends.planner.passes_of import keeps_fragments, overlaps_tiles
+from backends.planner.problem import Problem
+from backends.planner.work import Work
+from passes.stream_k import Merge
+
+_OVERLAPPED = 0.4  # of a tile's end, where the next tile's panels are loaded meanwhile
+_BESIDE = 0.65  # the same, where another block computes meanwhile
+_GOING_ON = 0.6  # of the store of a part, where its unit goes on to other tiles
+_ALONE = 1.5  # rate at which one SM stores, over its share while all do
+_FULL = 0.9  # of the SMs, from which on a second kernel finds no place
+
+
+def epilogue_us(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """Of the busiest SM: the last tile, and what nothing hides of those before. A fold has its
+    own."""
+    tile_kb = config.bm * config.bn * problem.result.bytes / 1e3 * work.resident
+    last = device.epilogue_us + tile_kb / device.last_store_kb_per_us
+    stored = device.epilogue_us + tile_kb / device.store_kb_per_us
+    return last * min(work.whole, 1) + max(0, work.turns - 1) * _shown(config, device, work, stored)
+
+
+def _shown(config: Config, device: Device, work: Work, stored: float) -> float:
+    """Of a tile that another one follows: until the next one's panels are there."""
+    if overlaps_tiles(config):
+        return _OVERLAPPED * stored
+    return (stored + device.refill_us) * (_BESIDE if work.resident > 1 else 1.0)
+
+
+def fold_us(config: Config, problem: Problem, device: Device, work: Work) -> float:
+    """Parts of split tiles: stored, told, loaded by the last to arrive, or by a second kernel on
+    all SMs."""
+    if work.merge is None:
+        return 0.0
+    rate = device.fragment_kb_per_us if keeps_fragments(config) else device.slot_kb_per_us
+    slot = slot_bytes(config, problem) / 1e3 / rate
+    each = work.slots * slot / device.sms
+    shown = 1.0 if work.slices > 1 else _GOING_ON
+    store = shown * max(work.slots_of_sm * slot / _ALONE, each)
+    if work.merge is Merge.FIXUP:
+        loads = max(each, work.contributors * device.part_us)
+        return store + _second_launch(config, device, work) + loads
+    folds = -(-_split_tiles(work) // device.sms)
+    return store + device.arrive_us + folds * work.contributors * slot
+
+
+def _second_launch(config: Config, device: Device, work: Work) -> float:
+    """Its blocks take their places before the first kernel ends, where that leaves any."""
+    if not config.launch_pdl:
+        return device.next_launch_us
+    is_full = work.places == 1 and work.active > _FULL * device.sms
+    return device.crowded_launch_us if is_full else device.overlapped_launch_us
+
+
+def _split_tiles(work: Work) -> int:
+    return max(1, work.slots // work.contributors)
