@@ -37,7 +37,7 @@ def define(
 
     torch.library.impl(qualified, "cuda")(_without_tangents(op, generated))
     torch.library.impl(qualified, "cpu")(_without_tangents(op, cpu))
-    torch.library.register_fake(qualified)(fake)
+    torch.library.register_fake(qualified)(_without_tangents(op, fake))
     torch.library.register_autograd(qualified, gradients, setup_context=keep)
     _define_autocast(op)
 

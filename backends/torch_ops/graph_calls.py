@@ -27,11 +27,12 @@ def call_of(node: Node) -> Call | None:
 
 def activation_behind(node: Node) -> tuple[str, Node]:
     """The activation that is the only user of `node`, and its node; `none` and `node` where there
-    is none, or where a derivative is wanted that would repeat the product."""
+    is none, where it has another type or wants no derivative as `node` does, of another region of
+    autocast or of `no_grad`, or where a derivative is wanted that would repeat the product."""
     users = list(node.users)
     user = users[0] if len(users) == 1 else node
     name = name_of(user)
-    if name not in ACTIVATIONS or user.args[:1] != (node,):
+    if name not in ACTIVATIONS or user.args[:1] != (node,) or not _are_alike(node, user):
         return NONE, node
     options = {k: v for k, v in user.kwargs.items() if k != "inplace"}
     if options == {"approximate": "tanh"}:
@@ -40,6 +41,12 @@ def activation_behind(node: Node) -> tuple[str, Node]:
     is_wanted = getattr(value_of(user), "requires_grad", False)
     repeats = activation_of(name) not in BY_OUTPUT and is_wanted
     return (name, user) if is_plain and not repeats else (NONE, node)
+
+
+def _are_alike(node: Node, user: Node) -> bool:
+    values = [value_of(n) for n in (node, user)]
+    (first, second) = [(getattr(v, "dtype", None), getattr(v, "requires_grad", 0)) for v in values]
+    return first == second
 
 
 # --- what the tensors must be

@@ -9,7 +9,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from backends.torch_ops.activations import NONE
 from backends.torch_ops.graph_calls import activation_behind, call_of
-from backends.torch_ops.graph_readers import Call, NotTakenError, value_of
+from backends.torch_ops.graph_readers import READERS, Call, NotTakenError, value_of
 from backends.torch_ops.graph_targets import name_of
 from backends.torch_ops.report import Refused, Report, Taken
 
@@ -23,8 +23,8 @@ def replace(
 
     program: an exported program; a graph in which a tracer noted the tensors of each node, as those
     that torch.compile gives its backends; or, with example `inputs`, any module that torch.export
-    takes. It is left as it is, and the result shares its parameters. ValueError: there is no note
-    of tensors in the graph.
+    takes. It is left as it is, and the result shares its parameters. ValueError: a graph without a
+    note of tensors has a product, a convolution or a module in it.
     """
     module = _graph_module(program, inputs)
     graph = _copied(module.graph)
@@ -32,19 +32,32 @@ def replace(
     graph.lint()
     made = GraphModule(module, graph)
     made.meta.update(module.meta)
+    _keep_out_of_state(module, made)
     return made, Report(tuple(entries))
 
 
 def _graph_module(program: Any, inputs: tuple[Any, ...] | None) -> GraphModule:
     if inputs is not None:
         program = torch.export.export(program, inputs)
-    module = program.module() if isinstance(program, ExportedProgram) else program
-    if not isinstance(module, GraphModule):
-        raise ValueError(f"program: expected a graph, or inputs, got {type(module).__name__} alone")
-    calls = [node for node in module.graph.nodes if node.op.startswith("call")]
-    if calls and all(value_of(node) is None for node in calls):
+    if isinstance(program, ExportedProgram):
+        return program.module()
+    if not isinstance(program, GraphModule):
+        given = type(program).__name__
+        raise ValueError(f"program: expected a graph, or inputs, got {given} alone")
+    calls = [node for node in program.graph.nodes if node.op.startswith("call")]
+    is_noted = any(value_of(node) is not None for node in calls)
+    if not is_noted and any(node.op == "call_module" or name_of(node) in READERS for node in calls):
         raise ValueError("program: expected tensors noted at its nodes, or inputs, got none")
-    return module
+    return program
+
+
+def _keep_out_of_state(module: GraphModule, made: GraphModule) -> None:
+    """What no state_dict of `module` has: GraphModule makes all buffers persistent."""
+    places = dict(made.named_modules(remove_duplicate=False))
+    for name, part in module.named_modules(remove_duplicate=False):
+        if name in places:
+            own = places[name]
+            own._non_persistent_buffers_set |= part._non_persistent_buffers_set & own._buffers.keys()
 
 
 def _copied(graph: Graph) -> Graph:

@@ -1,5 +1,6 @@
 """`loopir::matmul` and `loopir::linear`, whose gradients are products by the same operators."""
 
+from math import prod
 from typing import Any
 
 import torch
@@ -23,8 +24,8 @@ def _matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _matmul_on_cpu(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    matmul_shape(a, b)
-    return torch.matmul(wide(a), wide(b)).to(a.dtype).contiguous()
+    y = a.new_empty(matmul_shape(a, b))  # torch's own may be a view, which no operator gives
+    return y.copy_(torch.matmul(wide(a), wide(b)))
 
 
 def _fake_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -74,7 +75,7 @@ def _summed(grad: torch.Tensor, broadcast: tuple[int, ...], shape: torch.Size) -
 
 def _rows(tensor: torch.Tensor) -> torch.Tensor:
     """Of all batches, in one matrix."""
-    return tensor.flatten(0, -2) if tensor.dim() > 1 else tensor.unsqueeze(0)
+    return tensor.reshape(prod(tensor.shape[:-1]), tensor.shape[-1])  # no flatten in old vmap
 
 
 # --- linear
@@ -89,9 +90,9 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: _Maybe, activation: str
 def _linear_on_cpu(
     x: torch.Tensor, weight: torch.Tensor, bias: _Maybe, activation: str
 ) -> torch.Tensor:
-    linear_shape(x, weight, bias, activation)
+    y = x.new_empty(linear_shape(x, weight, bias, activation))
     sums = F.linear(wide(x), wide(weight), None if bias is None else wide(bias))
-    return activated(activation_of(activation), sums).to(x.dtype).contiguous()
+    return y.copy_(activated(activation_of(activation), sums))
 
 
 def _fake_linear(
