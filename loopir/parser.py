@@ -28,7 +28,7 @@ def parse(text: str) -> Program:
     c = Cursor(text)
     program = _program(c)
     if not c.at(TokenKind.END):
-        c.fail("expected one program, found another; `parse_many` takes several")
+        c.fail("expected one program, found another; `parse_many` and bundles take several")
     return program
 
 

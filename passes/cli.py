@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import io
 import os
 import sys
 import traceback
@@ -19,6 +20,7 @@ def run_tool(name: str, body: Callable[[], int]) -> int:
     if sys.stdout is None:
         complain(f"{name}: error: standard output is closed")
         return USAGE
+    _escape_what_has_no_encoding()
     try:
         code = body()
         sys.stdout.flush()
@@ -34,6 +36,12 @@ def run_tool(name: str, body: Callable[[], int]) -> int:
         _drop_output()
         complain(f"{name}: error: cannot write {error.filename or 'the output'}: {error.strerror}")
         return USAGE
+
+
+def _escape_what_has_no_encoding() -> None:
+    """As standard error does: the name of a file need not be text in the terminal's encoding."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def complain(text: str) -> None:

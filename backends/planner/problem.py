@@ -142,7 +142,11 @@ def _word(word: str) -> dict[str, Any]:
         return {"a_layout": found[1], "b_layout": found[2]}
     name, equals, value = word.partition("=")
     if not equals or name not in FIELDS:
-        raise ValueError(f"problem: {word!r} is no type, no layouts and no {'=, '.join(FIELDS)}=")
+        types = " ".join(d.value for d in DType)
+        raise ValueError(
+            f"problem: {word!r} is no type ({types}, or two as bf16->f32), no layouts (as row*col) "
+            f"and no {'=, '.join(FIELDS)}="
+        )
     try:
         return {name: _value(name, value)}
     except ValueError:

@@ -86,16 +86,19 @@ def _read(path: Path, read: Callable[[str], _T]) -> _T:
     """What `read` makes of the text of a file. ValueError: nothing, or there is no such file."""
     try:
         return read(path.read_text("utf-8"))
-    except (ValueError, OSError, csv.Error) as error:
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from None
+    except (ValueError, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=_TOOL, description=__doc__)
+    as_written = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog=_TOOL, description=__doc__, formatter_class=as_written)
     parser.add_argument("csv", nargs="+", type=Path, help="of `loopir-triton bench`")
     parser.add_argument("--device", type=Path, help="constants to start from (the shipped H200's)")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("-o", "--output", type=Path, help="where to write them")
+    what.add_argument("-o", "--output", type=Path, help="where to write the constants")
     what.add_argument("--check", action="store_true", help="only say how good the choices are")
     return parser
 

@@ -94,8 +94,9 @@ def _check_name(activation: str) -> None:
 
 
 def _pair_of(name: str, value: int | Sequence[int]) -> list[int]:
-    values = pair(value) if isinstance(value, int | Sequence) else [value]
-    if isinstance(value, str) or not all(isinstance(n, int | torch.SymInt) for n in values):
+    is_given = isinstance(value, int | Sequence) and not isinstance(value, str)
+    values = pair(value) if is_given else []
+    if not values or not all(isinstance(n, int | torch.SymInt) for n in values):
         refuse(name, "an int or two", repr(value))
     return values
 

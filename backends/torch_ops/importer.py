@@ -1,7 +1,7 @@
 """Graphs of torch with every product and convolution that can be taken replaced by an operator of
 ours."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.export import ExportedProgram
@@ -33,6 +33,7 @@ def replace(
     made = GraphModule(module, graph)
     made.meta.update(module.meta)
     _keep_out_of_state(module, made)
+    _keep_mode(module, made)
     return made, Report(tuple(entries))
 
 
@@ -55,9 +56,23 @@ def _keep_out_of_state(module: GraphModule, made: GraphModule) -> None:
     """What no state_dict of `module` has: GraphModule makes all buffers persistent."""
     places = dict(made.named_modules(remove_duplicate=False))
     for name, part in module.named_modules(remove_duplicate=False):
-        if name in places:
-            own = places[name]
-            own._non_persistent_buffers_set |= part._non_persistent_buffers_set & own._buffers.keys()
+        if (own := places.get(name)) is not None:
+            hidden = part._non_persistent_buffers_set & own._buffers.keys()
+            own._non_persistent_buffers_set |= hidden
+
+
+def _keep_mode(module: GraphModule, made: GraphModule) -> None:
+    """An exported module refuses another mode than the one in its graph; GraphModule takes it and
+    computes as before."""
+    for name in ("train", "eval"):
+        if name in vars(module):
+            setattr(made, name, _refuse_mode)
+
+
+def _refuse_mode(*_: Any) -> NoReturn:
+    raise NotImplementedError(
+        "train() and eval() are fixed by export: call them on the module before"
+    )
 
 
 def _copied(graph: Graph) -> Graph:

@@ -144,7 +144,9 @@ class _KernelEmitter(MemoryWriter):
         path: Path = ("body", 0)
         if is_parallel_loop(root):
             self.path = path
-            self.refuse("a parallel loop is no grid yet; run `offload` first", "parallel")
+            self.refuse(
+                "a parallel loop is no grid yet; run `offload` first, `tile` before it", "parallel"
+            )
         if isinstance(root, Grid):
             return self._grid(root, path)
         assert isinstance(root, Grid1D)

@@ -64,10 +64,9 @@ def main(argv: list[str] | None = None) -> int:
 def _run(argv: list[str]) -> int:
     if argv and argv[0] in _ELSEWHERE:
         return _run_elsewhere(argv)
-    parser = _argument_parser()
-    args = parser.parse_args(argv)
-    _check_usage(parser, args)
-    data = read_input(parser, args.file)
+    args = _argument_parser().parse_args(argv)
+    _check_usage(args.parser, args)
+    data = read_input(args.parser, args.file)
     try:
         return args.action(args, parse(decoded(data)))
     except UsageError as error:
@@ -106,20 +105,20 @@ def _argument_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     metavar = "|".join(("emit", "compile", "run", *_ELSEWHERE))
     commands = parser.add_subparsers(required=True, metavar=metavar)
-    for name, (_, text) in _ELSEWHERE.items():
-        commands.add_parser(name, help=f"{text} ({name} --help)", add_help=False)
     _command(commands, "emit", _emit, "print the standalone Python file", "write it to this FILE")
     compiled = _command(
         commands, "compile", _compile, "compile ahead of time", "write artefacts to this DIR"
     )
     compiled.add_argument("--target", default=_AHEAD, help=f"targets between commas ({_AHEAD})")
     _run_command(commands)
+    for name, (_, text) in _ELSEWHERE.items():
+        commands.add_parser(name, help=f"{text} ({name} --help)", add_help=False)
     return parser
 
 
 def _command(commands, name: str, action, text: str, output: str = "") -> argparse.ArgumentParser:
     sub = commands.add_parser(name, help=text, description=f"{text}.", allow_abbrev=False)
-    sub.set_defaults(action=action)
+    sub.set_defaults(action=action, parser=sub)
     add = sub.add_argument
     add("file", metavar="FILE", help="a program in text form, or - for standard input")
     add("-p", "--pipeline", default="", help="passes to run first: stream-k{units=132}")
@@ -183,7 +182,8 @@ def _targets(args: argparse.Namespace) -> list[Target]:
     wanted = (Mode.AHEAD,) if args.action is _compile else (Mode.INTERPRET, Mode.JIT)
     for target in found:
         if target.mode not in wanted:
-            raise ValueError(f"--target {target.text}: no target of this command")
+            taken = "cuda:90 and the like" if wanted == (Mode.AHEAD,) else "interpret or jit"
+            raise ValueError(f"--target {target.text}: this command takes {taken}")
     return found
 
 

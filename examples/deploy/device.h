@@ -16,7 +16,8 @@ static void *driver_function(const char *name) {
     if (!library) library = dlopen("libcuda.so.1", RTLD_NOW);
     void *found = library ? dlsym(library, name) : NULL;
     if (found) return found;
-    fprintf(stderr, "no %s in libcuda.so.1: is a driver installed?\n", name);
+    if (library) fprintf(stderr, "libcuda.so.1 has no %s: the driver is too old\n", name);
+    else fprintf(stderr, "%s; is an NVIDIA driver installed?\n", dlerror());
     exit(2);
 }
 

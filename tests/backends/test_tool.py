@@ -167,10 +167,25 @@ def test_usage_error_exits_with_two(case: str, program: str, capsys):
     assert "Traceback" not in text
 
 
+TARGETS = {
+    "run": ("cuda:90", "this command takes interpret or jit"),
+    "compile": ("jit", "this command takes cuda:90 and the like"),
+}
+
+
+@pytest.mark.parametrize("command", TARGETS)
+def test_a_usage_error_is_that_of_the_command(command: str, program: str, capsys):
+    target, said = TARGETS[command]
+    assert main([command, program, "--target", target]) == USAGE
+    text = capsys.readouterr().err
+    assert f"loopir-triton {command}: error: --target {target}: {said}" in text
+    assert f"usage: loopir-triton {command} " in text
+
+
 REFUSALS = {
     "text": (b"kernel @g(", "line 1, column"),
     "bytes": (b"kernel \xff", "byte 0xff is not UTF-8"),
-    "two programs": (GEMM.encode() + b"# -----\n" + GEMM.encode(), "line"),
+    "two programs": (GEMM.encode() + b"# -----\n" + GEMM.encode(), "bundles take several"),
     "verifier": (edited(GEMM, ("dot acc, a, b", "dot acc, b, a")).encode(), "V31"),
     "tile size": (GEMM.replace("BM = 32", "BM = 48").encode(), "no power of two"),
 }

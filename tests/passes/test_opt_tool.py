@@ -1,5 +1,7 @@
 """`loopir-opt`: results, reports, and the exit code and message of every kind of bad input."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from loopir.parser import parse, parse_many
 from loopir.printer import to_text
 from passes import opt
 from passes.base import Pass
+from passes.cli import DONE, run_tool
 from passes.pipeline import parse_pipeline
 from passes.registry import PASSES
 from tests.support.opt_tool import Result
@@ -355,6 +358,13 @@ def test_the_output_does_not_depend_on_the_hash_seed():
         outputs.add(p.communicate(GEMM.encode())[0])
         assert p.returncode == 0
     assert len(outputs) == 1
+
+
+def test_the_name_of_a_file_that_has_no_encoding_is_escaped():
+    with io.TextIOWrapper(io.BytesIO(), encoding="utf-8") as output:
+        with contextlib.redirect_stdout(output):
+            assert run_tool("tool", lambda: print(os.fsdecode(b"caf\xe9")) or DONE) == DONE
+        assert output.buffer.getvalue() == b"caf\\udce9\n"
 
 
 def test_a_closed_pipe_ends_the_process_quietly():

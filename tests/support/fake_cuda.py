@@ -37,6 +37,7 @@ _CALLS: dict[str, tuple[Any, ...]] = {
     "cuCtxPushCurrent_v2": (c_void_p,),
     "cuCtxPopCurrent_v2": (POINTER(c_void_p),),
     "cuModuleLoadData": (POINTER(c_void_p), c_void_p),
+    "cuModuleUnload": (c_void_p,),
     "cuModuleGetFunction": (POINTER(c_void_p), c_void_p, c_char_p),
     "cuFuncSetAttribute": (c_void_p, c_int, c_int),
     "cuLaunchKernel": (c_void_p, *(c_uint,) * 7, c_void_p, POINTER(c_void_p), c_void_p),
@@ -79,16 +80,18 @@ class Launch:
 @dataclass
 class FakeCuda:
     """`folder`: the bundle whose binaries are known. `run`: called with each launch. `fails`: codes
-    of calls that fail, by name; of one call each."""
+    of calls that fail, by name; of one call each. `fails_at`: the number, from 1 on, of one more."""
 
     folder: Path
     capability: tuple[int, int] = (9, 0)
     sms: int = 4
     run: Callable[[Launch], None] | None = None
     fails: dict[str, int] = field(default_factory=dict)
+    fails_at: int = 0
     capturing: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self.calls: list[str] = []
         self.launches: list[Launch] = []
         self.memsets: list[tuple[int, int, int]] = []  # address, bytes or rows times width, stream
         self.maps: list[dict[str, Any]] = []
@@ -100,6 +103,7 @@ class FakeCuda:
         self.memory: dict[int, Any] = {}
         self.sizes: dict[int, int] = {}
         self._modules: list[str] = []
+        self.loaded: set[int] = set()
         self._functions: list[tuple[str, str]] = []
         for name, types in _CALLS.items():
             setattr(self, name, CFUNCTYPE(c_int, *types)(self._guarded(name)))
@@ -116,8 +120,9 @@ class FakeCuda:
         method = getattr(self, f"_{name}")
 
         def called(*arguments: Any) -> int:
-            if name in self.fails:
-                return self.fails.pop(name)
+            self.calls.append(name)
+            if name in self.fails or len(self.calls) == self.fails_at:
+                return self.fails.pop(name, 700)
             try:
                 with self._lock:
                     return method(*arguments) or 0
@@ -158,6 +163,10 @@ class FakeCuda:
         digest = hashlib.sha256(ctypes.string_at(image, _elf_bytes(image))).hexdigest()
         self._modules.append(self._binaries()[digest])
         module[0] = len(self._modules)
+        self.loaded.add(len(self._modules))
+
+    def _cuModuleUnload(self, module: int) -> None:
+        self.loaded.remove(module)
 
     def _binaries(self) -> dict[str, str]:
         files = (p for p in self.folder.rglob("*") if p.suffix == ".cubin")

@@ -93,8 +93,10 @@ def bundle_targets(targets: str | Iterable[str | Target]) -> list[Target]:
     names = targets.split(",") if isinstance(targets, str) else list(targets)
     found = [parse_target(t) if isinstance(t, str) else t for t in names]
     for target in found:
-        if target.mode is not Mode.AHEAD or found.count(target) > 1:
-            raise BundleError(f"{target.text}: no target of a bundle, or one given twice")
+        if target.mode is not Mode.AHEAD:
+            raise BundleError(f"{target.text}: compiles nothing ahead of time, as cuda:90 does")
+        if found.count(target) > 1:
+            raise BundleError(f"{target.text}: given twice")
     return found
 
 

@@ -90,7 +90,9 @@ def report(manifest: Manifest) -> str:
     """A table with a row for each binary, and the bundle's size."""
     sizes = {file.path: file.bytes for file in manifest.files}
     rows = [_ROW.format(*_HEAD), *starmap(partial(_row, sizes), _built(manifest))]
-    whole = f"{len(manifest.programs)} programs, {len(sizes)} files, {sum(sizes.values()):,} bytes"
+    count = len(manifest.programs)
+    programs = f"{count} program" + "s" * (count != 1)
+    whole = f"{programs}, {len(sizes)} files, {sum(sizes.values()):,} bytes"
     return "\n".join([*rows, whole])
 
 

@@ -84,6 +84,7 @@ class Store:
         """Add an entry, unless it is there or has no room at all; those used longest ago make room.
         OSError."""
         if sum(map(len, files.values())) > self.limit_bytes:
+            self.trim()  # the limit may be less than it was
             return
         new = f".new-{secrets.token_hex(8)}"
         os.mkdir(new, 0o700, dir_fd=self.handle)
@@ -177,6 +178,8 @@ class Store:
         try:
             os.unlink(name, dir_fd=self.handle)
         except OSError:
+            with suppress(OSError):  # a folder may forbid its owner what follows
+                os.chmod(name, 0o700, dir_fd=self.handle)
             shutil.rmtree(name, ignore_errors=True, dir_fd=self.handle)
 
     def _names(self) -> list[str]:
@@ -206,7 +209,7 @@ class Store:
             status = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
         except OSError:
             return False
-        return time.time() - status.st_mtime > _ABANDONED_S
+        return abs(time.time() - status.st_mtime) > _ABANDONED_S  # clocks are set back, too
 
 
 def _size(name: str, folder: int) -> int:

@@ -72,7 +72,7 @@ def _folder() -> Path:
 
 def pin_files() -> list[Path]:
     """The files of all devices. NoHome."""
-    return sorted(_folder().glob("*.json"))
+    return sorted(path for path in _folder().glob("*.json") if path.exists())
 
 
 def load_pins(path: Path) -> Pins:

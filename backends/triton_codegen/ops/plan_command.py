@@ -14,10 +14,12 @@ from backends.planner import Device, Plan, Problem, plan, read_device, shipped
 from backends.planner.choose import DEFAULT_DEVICE
 from backends.planner.device import shipped_as
 from backends.planner.problem import FIELDS
+from backends.triton_codegen.cache.folder import read_regular
 from loopir.errors import LoopIRError
 from passes.cli import DONE, REFUSED, USAGE, complain
 
 _TOOL = "loopir-triton plan"
+_MOST_BYTES = 1 << 22  # of a file of constants
 _TIMED = 8  # candidates, if --autotune does not say how many
 
 
@@ -44,6 +46,8 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise ValueError("PROBLEM is required, unless --pins is said")
     if args.device and (args.pins or args.autotune is not None):
         raise ValueError("--device: a GPU that is not in this machine is neither timed nor listed")
+    if args.shown < 0:
+        raise ValueError(f"--shown: 0 or more, not {args.shown}")
     if args.autotune is not None and args.autotune < 1:
         raise ValueError(f"--autotune: 1 or more, not {args.autotune}")
 
@@ -82,12 +86,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _device(given: str) -> Device:
-    path = Path(given)
     if found := shipped_as(given):
         return found
-    if not path.exists():
-        raise ValueError(f"--device: {given} is no file, and none of the known: {_known()}")
-    return read_device(path.read_text("utf-8"))
+    try:
+        return read_device(read_regular(Path(given), _MOST_BYTES).decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        known = f"is no file, and none of the known: {_known()}"
+        raise ValueError(f"--device: {given} {known}") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"--device: {given}: {error}") from None
 
 
 def _known() -> str:

@@ -1,5 +1,6 @@
 """The launcher in C opens a bundle and asks the driver: files, devices, contexts, refusals."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from tests.support.manifests import (
     kernel,
     map_argument,
     parameter,
+    part,
     picked,
     program,
     target,
     variant,
+    workspace,
 )
 
 pytestmark = needs_gcc
@@ -65,6 +68,9 @@ def test_a_file_that_is_missing_or_a_link_is_refused(plain: Launcher, tmp_path: 
     assert opened(plain, folder).code == CODES["NO_FILE"]
     (folder / "k.cubin").unlink()
     (folder / "k.cubin").mkdir()
+    assert opened(plain, folder).code == CODES["NO_FILE"]
+    (folder / "k.cubin").rmdir()
+    os.mkfifo(folder / "k.cubin")  # which nobody writes to
     assert opened(plain, folder).code == CODES["NO_FILE"]
     assert opened(plain, tmp_path / "nowhere").code == CODES["NO_FILE"]
 
@@ -133,6 +139,38 @@ def test_what_the_driver_refuses_is_told(plain: Launcher, call: str):
     assert outcome.code("launch") == CODES["DRIVER_FAILED"]
     assert outcome.said[-1].detail == f"{call}: CUDA_ERROR_ILLEGAL_ADDRESS (700)"
     assert plain.launch("p").code("launch") == 0
+
+
+@pytest.fixture(scope="module")
+def all_calls(tmp_path_factory: pytest.TempPathFactory) -> Launcher:
+    """Two kernels, one of them large, behind counters and an output that are zeroed."""
+    shape = parameter("C", ["extent", "C", 0], out=True)
+    large = variant("large", shared_bytes=2**16)
+    room = workspace(256, 0, part("s", "counters", 0, 4))
+    kernels = [kernel(1, variant("first"), zeroed=["C"]), kernel(1, large, name="second")]
+    whole = program(parameters=[shape], workspace=room, kernels=kernels)
+    return launcher_of(tmp_path_factory, whole)
+
+
+WHOLE = ["memset", "memset", "first", "large"]
+
+
+@pytest.mark.parametrize("at", range(1, 25))
+def test_a_call_that_fails_once_leaves_the_next_launch_whole(all_calls: Launcher, at: int):
+    """And no memory, and no module, that is not given back: the sanitizer looks."""
+    tensor, room = Tensor(4096, (8,)).command, "workspace 1048576 256 0 0"
+    setup = (f"open {all_calls.bundle}", "find p", tensor, room)
+    outcome = all_calls.run(*setup, *["launch"] * 3, "close", FAIL_AT=at)
+    if at <= 2:
+        assert outcome.said[0].code == CODES["NO_DRIVER"]
+        assert outcome.enqueued == []
+        return
+    assert sorted(s.code for s in outcome.said) == [0, 0, 0, 0, CODES["DRIVER_FAILED"]]
+    done = [c.get("symbol", c["call"]) for c in outcome.enqueued]
+    begun = [WHOLE[:i] for i in range(len(WHOLE))]
+    assert done in [b + 2 * WHOLE for b in begun] + [WHOLE + b + WHOLE for b in begun]
+    kinds = [c["call"] for c in outcome.calls if "failed" not in c]
+    assert kinds.count("cuModuleUnload") == kinds.count("cuModuleLoadData") == 1
 
 
 # --- devices

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.c_launcher import Launcher, Tensor, codes, launcher_of, needs_gcc
 from tests.support.manifests import (
+    computed,
     condition,
     kernel,
     parameter,
@@ -168,6 +169,34 @@ def test_a_workspace_one_step_from_wrong_is_taken(product: Launcher, command: st
     assert launched(product, half(8, 4), full(8, 6), command).code("launch") == 0
 
 
+@pytest.mark.parametrize("room", ["workspace 8192 18446744073709551615 0 1", "workspace 8192 4096 0 1"])
+def test_a_workspace_that_ends_beyond_all_memory_shares_it(product: Launcher, room: str):
+    outcome = launched(product, half(8, 4), full(8, 6), room)
+    is_whole = room.split()[2] != "4096"
+    assert outcome.code("launch") == (CODES["WRONG_STRIDE"] if is_whole else 0)
+
+
+def test_a_launch_that_needs_no_byte_of_a_workspace_looks_at_none(
+    tmp_path_factory: pytest.TempPathFactory,
+):
+    """Nor at the one of the launch before."""
+    size = ["mul", "N", 4]
+    rows = parameter("C", ["extent", "C", 0], out=True)
+    whole = program(
+        parameters=[rows],
+        values=[computed("N", ["floordiv", ["extent", "C", 0], 2])],
+        workspace=workspace(0, ["mul", 256, ["ceildiv", size, 256]], part("t", "tiles", 0, size)),
+        kernels=[kernel(1, variant("k"), zeroed=["t"])],
+    )
+    found = launcher_of(tmp_path_factory, whole)
+    large, small = (f"tensor {C} 4 1 {n} 1" for n in (20, 1))
+    room = "workspace 1048576 768 0 1"
+    outcome = found.launch("p", large, room, "launch", "clear", small, room)
+    assert outcome.code("launch") == 0
+    zeroed = [(c["start"], c["width"]) for c in outcome.enqueued if c["call"] == "memset"]
+    assert zeroed == [(1048576, 40)]
+
+
 def test_bytes_are_told_before_a_launch(product: Launcher):
     setup = (f"open {product.bundle}", "find p", half(8, 4).command, full(8, 6).command)
     assert product.run(*setup, "bytes").lines[-1] == "= 256 512"
@@ -207,6 +236,9 @@ def test_counters_are_zeroed_unless_the_caller_says_that_they_are_zero(
         ((3, 2, 4), (100, 10, 2), 6),
         ((1, 1, 1), (0, 0, 0), 1),
         ((5, 1, 4), (7, 99, 1), 1),
+        ((2, 1, 4), (2**29 - 1, 1, 1), 1),
+        ((2, 1, 4), (2**29, 1, 1), 2),  # a pitch has 31 bits
+        ((2, 2, 4), (2**29, 5, 1), 2),
     ],
 )
 def test_each_element_is_zeroed_and_no_gap(

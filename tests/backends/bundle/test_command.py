@@ -41,9 +41,16 @@ def test_a_file_of_two_programs_gives_a_bundle_of_two(
     assert last.startswith("2 programs, ")
 
 
+def test_one_program_is_counted_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "one.lir"
+    path.write_text(PROGRAM)
+    assert main(["bundle", str(path), *OPTIONS, "-o", str(tmp_path / "bundle")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1 program, ")
+
+
 def test_a_folder_that_is_no_bundle_is_a_refusal(file: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["bundle", str(file), *OPTIONS, "-o", str(file.parent)]) == 1
-    assert "is there and is no bundle" in capsys.readouterr().err
+    assert f"{file.parent}: the folder is there and is no bundle" in capsys.readouterr().err
     assert file.exists()
 
 
@@ -58,7 +65,10 @@ USAGE = {
     "no folder": ((), "-o"),
     "empty folder": (("-o", ""), "-o: a name is missing"),
     "target": (("-o", "b", "--target", "cuda:81"), "unknown target 'cuda:81'"),
-    "no target of a bundle": (("-o", "b", "--target", "jit"), "jit: no target of a bundle"),
+    "no target of a bundle": (
+        ("-o", "b", "--target", "jit"),
+        "jit: compiles nothing ahead of time",
+    ),
     "pipeline": (("-o", "b", "-p", "stream-q"), "--pipeline:"),
     "warps": (("-o", "b", "--num-warps", "3"), "num_warps: one of"),
     "jobs": (("-o", "b", "--jobs", "0"), "--jobs: 1 or more"),

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from backends.triton_codegen.bundle import Bundle
+from backends.triton_codegen.bundle.loading.errors import DriverError
+from tests.support.fake_cuda import CONTEXT
 from tests.support.interpreted_launches import array, interpreting_cuda
 
 INTEGERS = 7  # inputs so small that every sum is exact
@@ -104,6 +106,37 @@ def test_many_launches_of_changing_sizes_in_one_workspace(opened: Path):
         program.launch(*map(array, (a, b, c)))
         assert torch.equal(c, a.float() @ b.float())
     assert len(fake.memory) == 1
+
+
+#: the driver calls of a first launch; the last one gives back the context
+FIRST = 28
+
+
+@pytest.mark.parametrize("at", range(1, FIRST + 1))
+def test_a_call_that_fails_once_leaves_the_next_launch_right(opened: Path, at: int):
+    torch.manual_seed(0)
+    a, b = integers(8, 200, dtype=torch.bfloat16), integers(8, 200, dtype=torch.bfloat16).t()
+    fake, c = interpreting_cuda(opened, fails_at=at), poisoned(8, 8)
+    program = Bundle.open(opened, fake).programs["workspace"]
+    try:
+        program.launch(*map(array, (a, b, c)))
+    except DriverError as error:
+        assert f"{fake.calls[at - 1]}: error 700" in str(error)
+    else:
+        assert fake.calls[at - 1] == "cuCtxGetCurrent"  # the context is then made current
+    assert fake.contexts == [CONTEXT] * (fake.calls[at - 1] == "cuCtxPopCurrent_v2")
+    program.launch(*map(array, (a, b, c.fill_(torch.nan))))
+    assert torch.equal(c, a.float() @ b.float())
+    assert (len(fake.memory), fake.errors) == (1, [])
+    assert len(fake.loaded) == 1 + (fake.calls[at - 1 :][:1] == ["cuThreadExchangeStreamCaptureMode"])
+
+
+def test_a_first_launch_makes_no_more_calls(opened: Path):
+    """Control of the test before."""
+    a, b = poisoned(8, 200, dtype=torch.bfloat16), poisoned(8, 200, dtype=torch.bfloat16).t()
+    fake, c = interpreting_cuda(opened), poisoned(8, 8)
+    Bundle.open(opened, fake).programs["workspace"].launch(*map(array, (a, b, c)))
+    assert (len(fake.calls), fake.calls[-1]) == (FIRST, "cuCtxPopCurrent_v2")
 
 
 def test_a_wrong_stride_would_show(three: Path):

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from backends.triton_codegen.bundle import Array, Bundle
+from backends.triton_codegen.bundle.loading.driver import Driver
 from backends.triton_codegen.bundle.loading.errors import DriverError
 from backends.triton_codegen.bundle.loading.memory import Workspace
 from loopir.errors import BundleError, LaunchError
@@ -222,11 +224,16 @@ def test_a_workspace_of_the_callers_is_zeroed_after_a_launch_that_failed(sized: 
     assert len(sized.fake.memory) == 1
 
 
-def test_bytes_of_the_callers_serve_as_a_workspace(sized: Open):
+def test_bytes_of_the_callers_serve_as_a_workspace_whose_counters_are_zeroed(sized: Open):
+    """Launches of other sizes have tiles where these have counters."""
     size = sized.program.workspace_bytes(M=64, N=72, K=200)
-    mine = Array(1 << 30, "i8", (size,), (1,))
-    sized.launch(*open_product(), workspace=mine)
-    assert (sized.fake.memory, sized.fake.memsets) == ({}, [])
+    memory = torch.full((size + 256,), 7, dtype=torch.uint8)
+    start = -(-memory.data_ptr() // 256) * 256
+    mine = Array(start, "i8", (size,), (1,))
+    for _ in range(2):
+        sized.launch(*open_product(), workspace=mine)
+    assert (sized.fake.memory, sized.fake.memsets) == ({}, [(start, 256, 0)] * 2)
+    assert int(memory.count_nonzero()) == size
     with pytest.raises(LaunchError, match="workspace: expected 256 bytes of counters and"):
         sized.program.launch(*open_product(), workspace=replace(mine, shape=(size - 1,)))
 
@@ -237,6 +244,8 @@ def test_workspace_bytes_are_those_of_the_emitted_file(sized: Open, three: Path)
     assert bytes_of == sorted(set(bytes_of))
     assert program.workspace_bytes(M=0, N=72, K=200, sms=99) == 0
     assert Open(three, "gemv").program.workspace_bytes() == 0
+    with pytest.raises(LaunchError, match=r"^sms: expected no size, since none is open"):
+        Open(three, "gemv").program.workspace_bytes(sms=99)
     for sizes in (
         {"M": 64, "N": 72},
         {"M": 64, "N": 72, "K": -1},
@@ -275,6 +284,18 @@ def test_memory_is_given_back(sized: Open):
     sized.launch(*open_product(), stream=1)
     sized.program.release_workspaces()
     assert sized.fake.memory == {}
+
+
+@pytest.mark.parametrize("call", ["cuModuleGetFunction", "cuFuncSetAttribute"])
+def test_a_binary_that_cannot_be_used_is_unloaded_again(sized: Open, opened: Path, call: str):
+    driver, image = Driver(sized.fake), next(opened.rglob("*.cubin")).read_bytes()
+    with driver.on(0):
+        sized.fake.fails[call] = 1
+        with pytest.raises(DriverError, match=f"{call}: error 1"):
+            driver.function(image, "gemm", 2**16)
+        assert sized.fake.loaded == set()
+        driver.function(image, "gemm", 2**16)
+        assert len(sized.fake.loaded) == 1
 
 
 def test_threads_share_a_stream(sized: Open):
@@ -325,9 +346,23 @@ WRONG: dict[str, tuple[str, Callable[[], list[Any]]]] = {
         "A: expected integers of at least 0",
         lambda: product(a=_a(strides=(-1, 1))),
     ),
-    "half an element": ("A: expected an address of bf16", lambda: product(a=_a(address=A + 1))),
+    "half an element": ("A: expected the address of a bf16", lambda: product(a=_a(address=A + 1))),
     "strides": ("A: expected a stride for each dimension", lambda: product(a=_a(strides=(1,)))),
     "too many": ("expected 3 tensors, got 4", lambda: [*product(), product()[0]]),
+    "null": ("A: expected the address of a bf16, got 0x0", lambda: product(a=_a(address=0))),
+    "negative address": (
+        "A: expected integers of at least 0",
+        lambda: product(a=_a(address=A - 2**40)),
+    ),
+    "address of 64 bits": (
+        "A: expected integers of at least 0",
+        lambda: product(a=_a(address=A + 2**63)),
+    ),
+    "fraction": (
+        "A: expected integers of at least 0",
+        lambda: product(a=_a(address=float(A))),  # pyright: ignore[reportArgumentType]
+    ),
+    "64 bits": ("A: expected fewer than 2.63 bytes", lambda: product(a=_a(strides=(2**60, 1)))),
 }
 
 
@@ -350,6 +385,19 @@ def test_arguments_that_do_not_fit_are_refused_with_the_reason(gemm: Open, what:
         gemm.program.launch(*tensors())
     assert gemm.fake.launches == []
     gemm.launch(*product())
+    with pytest.raises((LaunchError, DriverError), match=message):
+        gemm.program.launch(*tensors())
+    assert len(gemm.fake.launches) == 1
+
+
+def test_an_empty_tensor_may_have_no_address(sized: Open):
+    """The plan of one serves no other tensor."""
+    for address in (0, A):
+        a, b, c = open_product(k=0)
+        sized.launch(replace(a, address=address), b, c)
+    with pytest.raises(LaunchError, match="A: expected integers of at least 0"):
+        sized.program.launch(replace(a, address=-16), b, c)
+    assert len(sized.fake.launches) == 2
 
 
 WRONG_OPTIONS = {
@@ -373,6 +421,22 @@ def test_options_that_do_not_fit_are_refused(sized: Open, what: str):
     sized.launch(*open_product(), units=2, blocks_per_sm=3)
 
 
+def test_a_program_without_options_takes_no_keyword(gemm: Open):
+    assert gemm.program.options == ()
+    with pytest.raises(LaunchError, match=r"^units: expected no other keyword$"):
+        gemm.program.launch(*product(), units=2)
+
+
+def test_without_a_driver_it_is_asked_for(three: Path, monkeypatch: pytest.MonkeyPatch):
+    def absent(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    bundle = Bundle.open(three)
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    with pytest.raises(DriverError, match=r"^libcuda.so.1: cannot .*; is an NVIDIA driver"):
+        bundle.load(0)
+
+
 def test_true_is_no_one_after_a_launch_with_1(sized: Open):
     sized.launch(*open_product(), units=1)
     with pytest.raises(LaunchError, match="got True"):
@@ -384,6 +448,7 @@ BAD_MEMORY = {
     "few counters": (lambda w: Workspace(w.start, 0, 2**24, 0), "bytes of counters and"),
     "shared": (lambda w: Workspace(A - 4096, 2**20, 2**24, 0), "expected memory of its own"),
     "start": (lambda w: Array(8, "i8", (2**24,), (1,)), "from a multiple of 16 on"),
+    "one byte": (lambda w: Array(16, "i8", (2**24,), (0,)), "bytes of one dense dimension"),
     "dtype": (lambda w: Array(16, "f32", (2**24,), (1,)), "bytes of one dense dimension"),
     "rank": (lambda w: Array(16, "i8", (1, 2**24), (1, 1)), "bytes of one dense dimension"),
 }

@@ -83,7 +83,7 @@ def test_it_opens_no_damaged_bundle(three: Path, tmp_path: Path):
     shutil.copytree(three, folder)
     (folder / "manifest.json").write_bytes(b"{}")
     done = run(folder)
-    assert "BundleError: manifest.json: its SHA-256 is not the one" in done.stderr
+    assert f"BundleError: {folder}: manifest.json: its SHA-256 is not the one" in done.stderr
 
 
 def test_it_is_the_text_of_the_modules(three: Path):

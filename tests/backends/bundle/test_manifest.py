@@ -230,6 +230,10 @@ def test_a_whole_bundle_opens_and_so_does_one_with_files_beside_it(copied: Path)
     assert list(Bundle.open(copied).programs) == ["gemm", "conv", "gemv"]
 
 
+def test_a_folder_that_is_no_bundle_is_named(tmp_path: Path):
+    refused(tmp_path / "none", "/none: manifest.json: No such file")
+
+
 def test_a_manifest_that_is_not_the_sealed_one_is_refused(copied: Path):
     sealed = (copied / MANIFEST).read_bytes()
     (copied / MANIFEST).write_bytes(sealed.replace(b'"schema": 1', b'"schema": 1 '))

@@ -133,7 +133,9 @@ def test_what_a_compiler_refuses_is_not_kept(folder: Path):
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("value", [(1, 2), {1: 2}, object(), {"a": (1,)}], ids=str)
+@pytest.mark.parametrize(
+    "value", [(1, 2), {1: 2}, object(), {"a": (1,)}], ids=["tuple", "key", "object", "nested"]
+)
 def test_metadata_that_json_would_change_is_not_kept(value: object, folder: Path, is_silent: None):
     metadata = {"shared": 1, "name": "k", "value": value}
     compiler = Compiler(replace(built(1), metadata=metadata))

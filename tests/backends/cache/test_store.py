@@ -91,11 +91,20 @@ def test_control_without_trimming_the_limit_is_passed(
     assert sum(e.bytes for e in limited.entries()) > 4 * SIZE
 
 
+def test_an_entry_beyond_the_limit_displaces_nothing(store: Store, folder: Path):
+    save(store, 1)
+    large = {**files_of(identity(2), built(2)), "kernel.ptx": b"x" * 2 * SIZE}
+    Store(store.handle, 2 * SIZE).save(key(2), large)
+    assert [p.name for p in folder.iterdir()] == [key(1)]
+
+
 @pytest.mark.parametrize("limit", [0, SIZE - 1])
-def test_an_entry_beyond_the_limit_displaces_nothing(limit: int, store: Store, folder: Path):
+def test_what_is_over_a_lower_limit_goes_with_the_next_entry(
+    limit: int, store: Store, folder: Path
+):
     save(store, 1)
     save(Store(store.handle, limit), 2)
-    assert [p.name for p in folder.iterdir()] == [key(1)]
+    assert list(folder.iterdir()) == []
 
 
 # --- what is no entry
@@ -182,6 +191,7 @@ def test_what_a_process_left_behind_is_removed_after_an_hour(store: Store, folde
         (".new-" + "0" * 16, 3700),
         (".old-" + "1" * 16, 3700),
         (".new-" + "2" * 16, 60),
+        (".new-" + "3" * 16, -3700),  # the clock was set back
     ):
         (folder / name).mkdir()
         (folder / name / "kernel.ptx").write_bytes(b"x")
@@ -189,6 +199,23 @@ def test_what_a_process_left_behind_is_removed_after_an_hour(store: Store, folde
         os.utime(folder / name, (then, then))
     save(store, 1)
     assert sorted(p.name for p in folder.iterdir()) == sorted([".new-" + "2" * 16, key(1)])
+
+
+def test_a_folder_that_forbids_its_owner_to_delete_is_deleted(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    save(store, 1)
+    (folder / key(1)).chmod(0o500)  # the mode alone is looked at: to root all is allowed
+    modes, rmtree = [], module.shutil.rmtree
+
+    def watched(name: str, **options) -> None:
+        modes.append((folder / name).stat().st_mode & 0o777)
+        rmtree(name, **options)
+
+    monkeypatch.setattr(module.shutil, "rmtree", watched)
+    store.remove(key(1))
+    assert modes == [0o700]
+    assert list(folder.iterdir()) == []
 
 
 def test_an_entry_that_goes_while_it_is_read_is_none_and_no_damage(

@@ -214,6 +214,14 @@ def test_a_damaged_file_is_named_and_the_others_are_listed(text: str, capsys):
     assert "NVIDIA H200, Triton 3.6.0: 1 pinned" in told.out
 
 
+def test_a_link_to_nowhere_pins_nothing(capsys):
+    path = pin("NVIDIA H200", "3.6.0", SMALL, RANKED[0].config)
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("nowhere")
+    assert main(["plan", "--pins"]) == DONE
+    assert capsys.readouterr().out == "nothing is pinned\n"
+
+
 def test_a_pin_that_would_control_the_terminal_is_refused(capsys):
     path = pin("NVIDIA H200", "3.6.0", SMALL, RANKED[0].config)
     path.write_text(path.read_text().replace("gemm", "\\u001b[2Jgemm"))

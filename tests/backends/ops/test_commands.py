@@ -10,6 +10,7 @@ import torch
 from backends.planner import Config, Device, Problem, choose, predict, read_device, shipped
 from backends.planner.isolate import Found, Probe, probes
 from backends.planner.problem import FIELDS
+from backends.triton_codegen.ops import plan_command
 from backends.triton_codegen.ops.calibrate import calibrated
 from backends.triton_codegen.tool import main
 from passes.cli import DONE, REFUSED, USAGE
@@ -48,6 +49,14 @@ def test_plan_takes_the_constants_of_a_device(tmp_path: Path, capsys):
 def test_plan_takes_the_name_of_a_device(name: str, capsys):
     assert main(["plan", "64x64x64", "--device", name]) == DONE
     assert "on NVIDIA H200: " in capsys.readouterr().out
+
+
+def test_plan_waits_for_no_pipe_and_reads_no_endless_file(tmp_path: Path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path("/dev/zero"), tmp_path):
+        with pytest.raises(SystemExit, match=str(USAGE)):
+            plan_command.main(["64x64x64", "--device", str(place)])
+        assert f"--device: {place}: it is no regular file" in capsys.readouterr().err
 
 
 def test_help_of_plan_quotes_the_problem_and_lists_its_fields(capsys):

@@ -62,7 +62,9 @@ def test_the_command_refuses_a_file_in_words(case: str, words: list[str], tmp_pa
 @pytest.mark.parametrize("arguments", [["nowhere.csv"], [__file__, "--device", "nowhere.json"]])
 def test_the_command_names_a_file_that_is_not_there(arguments: list[str], capsys):
     assert main([*arguments, "--check"]) == REFUSED
-    assert "refit: nowhere." in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "refit: nowhere." in told
+    assert told.endswith("No such file or directory\n")
 
 
 def test_what_fits_is_left_alone():

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from backends.torch_ops import CompileBackend, importer
+from backends.torch_ops import CompileBackend, compile_backend, importer
 from tests.support.numerics import normal
 from tests.support.torch_ops import distance
 
@@ -112,6 +112,48 @@ def test_without_gradients_gelu_is_folded_and_with_them_it_is_not():
     compiled(normal((6, 24), F32, 1))
     folded = [[entry.activation for entry in report.taken] for report in backend.reports]
     assert folded == [["gelu", "none"], ["none", "none"]]
+
+
+def test_an_activation_that_no_gradient_goes_through_stays_where_it_is():
+    backend, weight = CompileBackend("aot_eager"), normal((4, 4), F64, 2)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = F.linear(x, weight)
+        with torch.no_grad():
+            z = torch.tanh(y)
+        return (x * z).sum()
+
+    x = normal((3, 4), F64, 1).requires_grad_()
+    (found,) = torch.autograd.grad(torch.compile(function, backend=backend)(x), x)
+    assert [entry.activation for entry in backend.reports[0].taken] == ["none"]
+    torch.testing.assert_close(found, torch.autograd.grad(function(x), x)[0])
+
+
+def test_a_graph_without_tensors_is_left_alone():
+    backend = CompileBackend("eager")
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", dtype=BF16):
+            return x
+
+    assert torch.compile(function, backend=backend)(torch.ones(3)).sum() == 3
+    assert [report.entries for report in backend.reports] == [()]
+
+
+@pytest.mark.parametrize(
+    "given", [{"mode": "max-autotune-no-cudagraphs"}, {"options": {"max_fusion_size": 3}}], ids=str
+)
+def test_mode_and_options_go_to_inductor(given, monkeypatch: pytest.MonkeyPatch):
+    seen = []
+
+    def inductor(module, inputs, *, config_patches):
+        seen.append(config_patches)
+        return module
+
+    monkeypatch.setattr(compile_backend, "lookup_backend", lambda name: inductor)
+    torch.compile(Mlp(), backend=CompileBackend(), **given)(normal((6, 24), F32, 1))
+    (patches,) = seen
+    assert patches.items() >= given.get("options", {"max_autotune": True}).items()
 
 
 @pytest.mark.parametrize("is_inside", [False, True])

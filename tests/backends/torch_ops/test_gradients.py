@@ -72,6 +72,18 @@ def test_no_rows_give_zeros(shape: tuple[int, ...]):
         assert torch.equal(tensor.grad, torch.zeros_like(tensor))  # pyright: ignore
 
 
+@pytest.mark.filterwarnings("ignore:.*batching rule:UserWarning")  # torch's, of the old vmap
+@pytest.mark.parametrize("activation", ["none", "gelu", "tanh"])
+def test_gradients_of_many_at_once_are_those_of_each(activation):
+    operands = leaf((2, 3, 4), 1), leaf((5, 4), 2), leaf((5,), 3)
+    result, many = linear(*operands, activation), normal((6, 2, 3, 5), F64, 4)
+    batched = torch.autograd.grad(result, operands, many, is_grads_batched=True, retain_graph=True)
+    for place, grad in enumerate(many):
+        single = torch.autograd.grad(result, operands, grad, retain_graph=True)
+        for mine, of_one in zip(batched, single, strict=True):
+            torch.testing.assert_close(mine[place], of_one)
+
+
 # --- other types: as good as torch's
 
 Step = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]

@@ -241,6 +241,36 @@ def test_the_program_is_left_as_it_was_and_parameters_are_shared():
     assert all(p.grad is not None for p in net.parameters())
 
 
+def test_the_state_has_what_it_had():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+            self.linear.register_buffer("kept", t(4))
+            self.linear.register_buffer("scale", t(4), persistent=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x) * self.linear.scale + self.linear.kept
+
+    module, _ = replace(Scaled(), (t(3, 4),))
+    assert set(module.state_dict()) == set(Scaled().state_dict())
+
+
+@pytest.mark.parametrize("function", [lambda x: x, lambda x: x.shape[0]])
+def test_nothing_to_compute_is_nothing_to_take(function: Callable[..., Any]):
+    module, report = imported(function, t(3, 4))
+    assert report.entries == ()
+    assert torch.equal(torch.as_tensor(module(t(3, 4))), torch.as_tensor(function(t(3, 4))))
+
+
+@pytest.mark.parametrize("change", [nn.Module.train, nn.Module.eval], ids=["train", "eval"])
+def test_the_mode_of_an_exported_module_cannot_be_changed(change: Callable[..., Any]):
+    net = nn.Sequential(nn.Linear(16, 8), nn.Dropout(0.5))
+    module, _ = replace(net, (t(4, 16),))
+    with pytest.raises(NotImplementedError, match="on the module before"):
+        getattr(module, change.__name__)()
+
+
 def test_an_imported_module_is_exported_again():
     net, x = Net(), t(2, 3, 8, 8)
     module, _ = replace(net, (x,))

@@ -146,6 +146,18 @@ def test_forward_mode_is_refused_rather_than_zero():
     assert matmul(x, weight).shape == (3, 2)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's, of itself
+def test_forward_mode_is_refused_within_a_compiled_function():
+    weight = normal((4, 2), F32, 2)
+
+    @torch.compile(backend="aot_eager")
+    def pushed(x: torch.Tensor) -> torch.Tensor:
+        return torch.func.jvp(lambda t: matmul(t, weight), (x,), (x,))[1]
+
+    with pytest.raises(Exception, match="loopir::matmul: no forward-mode derivative"):
+        pushed(normal((3, 4), F32, 1))
+
+
 def test_function_transforms_are_refused():
     x, weight = normal((3, 4), F32, 1), normal((5, 4), F32, 2)
     with pytest.raises(RuntimeError, match="setup_context"):

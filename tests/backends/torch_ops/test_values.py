@@ -216,6 +216,19 @@ REFUSED = {
     "padding: expected two ints": lambda: conv2d(IMAGES, FILTERS, padding=(1, -1)),
     "padding: expected 'same' of": lambda: conv2d(IMAGES, FILTERS[..., :2], padding="same"),
     "padding: expected an int": lambda: conv2d(IMAGES, FILTERS, padding="full"),  # pyright: ignore
+    "padding: expected 'same' of four": lambda: conv2d(IMAGES, W, padding="same"),
+    "padding: expected an int or two, got 1.5": lambda: conv2d(
+        IMAGES,
+        FILTERS,
+        padding=1.5,  # pyright: ignore
+    ),
+    "dilation: expected an int or two": lambda: conv2d(
+        IMAGES,
+        FILTERS,
+        dilation=(1, "1"),  # pyright: ignore
+    ),
+    "stride: expected 1, as torch wants": lambda: conv2d(IMAGES, FILTERS, stride=2, padding="same"),
+    "activation: expected a name, got None": lambda: linear(X, W, None, None),  # pyright: ignore
 }
 
 
@@ -225,9 +238,48 @@ def test_what_does_not_fit_is_named(message: str):
         REFUSED[message]()
 
 
-def test_what_is_not_dense_has_no_kernel():
-    with pytest.raises(NotImplementedError, match="loopir::matmul"):
-        matmul(X.to_sparse(), W.t())
+OTHERS = {
+    "got int": lambda: 1,
+    "got ndarray": lambda: X.numpy(),
+    "got torch.sparse_coo": lambda: X.to_sparse(),
+    "got torch._mkldnn": lambda: X.to_mkldnn(),
+    "got a quantized one": lambda: torch.quantize_per_tensor(X, 0.1, 0, torch.qint8),
+    "got a nested one": lambda: torch.nested.nested_tensor([X, X]),
+}
+
+
+@pytest.mark.parametrize("message", OTHERS)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, of nested and quantized tensors
+def test_what_is_no_dense_tensor_is_named(message: str):
+    other = OTHERS[message]()
+    for name, call in {
+        "a": lambda: matmul(other, W.t()),
+        "weight": lambda: linear(X, other),
+        "bias": lambda: conv2d(IMAGES, FILTERS, other),
+    }.items():
+        with pytest.raises(ValueError, match=f"{name}: expected .*, {message}"):
+            call()
+
+
+# --- results are tensors of their own
+
+RESULTS = {
+    "matmul": lambda x: matmul(x, W.t()),
+    "linear": lambda x: linear(x, W),
+    "linear and a bias": lambda x: linear(x, W, W[:, 0]),
+    "linear and gelu": lambda x: linear(x, W, W[:, 0], "gelu"),
+    "conv2d": lambda x: conv2d(x[:, :, None], W[..., None, None]),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_no_view_and_may_be_changed_in_place(name: str):
+    x = normal((3, 16, 16), F32, 5).requires_grad_()
+    result = RESULTS[name](x)
+    assert not result._is_view()
+    result.mul_(2).sum().backward()
+    (expected,) = torch.autograd.grad(2 * RESULTS[name](x).sum(), x)
+    torch.testing.assert_close(x.grad, expected)
 
 
 # --- controls

@@ -3,6 +3,7 @@
  * $MOCK_PARAMS: a file of lines "SYMBOL SIZE SIZE ...", the bytes of each kernel parameter; also
  * "HASH:SYMBOL ...", of the function in the binary of that hash.
  * $MOCK_FAIL: "cuLaunchKernel=700,...": calls that fail, with their codes.
+ * $MOCK_FAIL_AT: the number, from 1 on, of one call that fails, of those that ask whether to.
  * $MOCK_CAPABILITY (9.0), $MOCK_SMS (132), $MOCK_SHARED (232448), $MOCK_VERSION (12080).
  * -DOLD: without the functions that an old driver lacks.
  */
@@ -27,7 +28,7 @@ typedef struct {
 } module;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread void *current; /* contexts are of threads */
+static __thread void *current, *below; /* contexts are of threads, at most two of each */
 static char contexts[8];
 
 static const char *setting(const char *name, const char *otherwise) {
@@ -50,6 +51,9 @@ static void note(const char *format, ...) {
 }
 
 static CUresult failing(const char *name) {
+    static int calls;
+    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) == atoi(setting("MOCK_FAIL_AT", "0")))
+        return 700;
     const char *at = strstr(setting("MOCK_FAIL", ""), name);
     return at && at[strlen(name)] == '=' ? atoi(at + strlen(name) + 1) : 0;
 }
@@ -83,16 +87,16 @@ static size_t image_size(const uint8_t *image) {
 }
 
 CUresult cuInit(unsigned flags) { (void)flags; ENTER("cuInit"); return 0; }
-CUresult cuDriverGetVersion(int *version) { *version = atoi(setting("MOCK_VERSION", "12080")); return 0; }
+CUresult cuDriverGetVersion(int *version) { ENTER("cuDriverGetVersion"); *version = atoi(setting("MOCK_VERSION", "12080")); return 0; }
 CUresult cuGetErrorName(CUresult e, const char **text) { *text = e == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OTHER"; return 0; }
 CUresult cuGetErrorString(CUresult e, const char **text) { return cuGetErrorName(e, text); }
 CUresult cuDeviceGet(int *device, int number) { *device = number; return 0; }
-CUresult cuCtxGetCurrent(void **context) { *context = current; return 0; }
+CUresult cuCtxGetCurrent(void **context) { ENTER("cuCtxGetCurrent"); *context = current; return 0; }
 CUresult cuCtxSetCurrent(void *context) { current = context; return 0; }
 CUresult cuDevicePrimaryCtxRetain(void **context, int device) { *context = &contexts[device]; return 0; }
-CUresult cuCtxGetDevice(int *device) { *device = 0; return 0; }
-CUresult cuCtxPushCurrent_v2(void *context) { current = context; return 0; }
-CUresult cuCtxPopCurrent_v2(void **context) { *context = current; current = NULL; return 0; }
+CUresult cuCtxGetDevice(int *device) { ENTER("cuCtxGetDevice"); *device = 0; return 0; }
+CUresult cuCtxPushCurrent_v2(void *context) { below = current, current = context; return 0; }
+CUresult cuCtxPopCurrent_v2(void **context) { *context = current, current = below, below = NULL; return 0; }
 CUresult cuPointerGetAttribute(void *data, int attribute, uint64_t pointer) {
     (void)attribute;
     memcpy(data, &pointer, 8);
@@ -117,6 +121,7 @@ CUresult cuDeviceGetName(char *name, int size, int device) { (void)device; snpri
 
 CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
     (void)device;
+    ENTER("cuDeviceGetAttribute");
     double capability = atof(setting("MOCK_CAPABILITY", "9.0"));
     int tenths = (int)(capability * 10 + 0.5);
     switch (attribute) {
@@ -130,6 +135,7 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, int device) {
 }
 
 CUresult cuModuleLoadData(void **out, const void *image) {
+    *out = (void *)image; /* where it fails: not to be used */
     ENTER("cuModuleLoadData");
     module *m = calloc(1, sizeof *m);
     m->hash = hashed(SEED, image, image_size(image));
@@ -187,6 +193,7 @@ CUresult cuFuncSetAttribute(void *f, int attribute, int value) {
     return 0;
 }
 CUresult cuFuncSetCacheConfig(void *f, int config) {
+    ENTER("cuFuncSetCacheConfig");
     note("{\"call\": \"cuFuncSetCacheConfig\", \"symbol\": \"%s\", \"config\": %d}", ((function *)f)->symbol, config);
     return 0;
 }
@@ -256,6 +263,7 @@ CUresult cuLaunchKernelEx(const configuration *c, void *f, void **params, void *
 }
 
 CUresult cuCtxGetId(void *context, unsigned long long *id) {
+    ENTER("cuCtxGetId");
     *id = 1000 + (unsigned long long)((char *)context - contexts);
     return 0;
 }

@@ -94,14 +94,16 @@ static int check_span(const loopir_parameter *p, const loopir_tensor *t, int64_t
     return take(reach, 0, p->name, bytes);
 }
 
-static int shares_bytes(uint64_t a, int64_t a_bytes, uint64_t b, int64_t b_bytes) {
-    return a_bytes && b_bytes && a < b + (uint64_t)b_bytes && b < a + (uint64_t)a_bytes;
+/* Distances wrap, ends of memory do not count. */
+static int shares_bytes(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
+    return a_bytes && b_bytes && (a - b < b_bytes || b - a < a_bytes);
 }
 
 static int check_apart(const request *r) {
     for (int i = 0; i < r->program->pair_count; i++) {
         int a = r->program->pairs[i].a, b = r->program->pairs[i].b;
-        if (shares_bytes(r->addresses[a], r->spans[a], r->addresses[b], r->spans[b]))
+        if (shares_bytes(r->addresses[a], (uint64_t)r->spans[a], r->addresses[b],
+                         (uint64_t)r->spans[b]))
             return FAIL(LOOPIR_WRONG_STRIDE, "%s: expected memory of its own, got bytes of %s",
                         r->program->parameters[a].name, r->program->parameters[b].name);
     }
@@ -139,14 +141,15 @@ static int check_regions(const request *r, const loopir_workspace *w, uint64_t *
 
 static int check_workspace(request *r, const loopir_workspace *w) {
     uint64_t start, counter_bytes;
-    if (!r->counter_bytes && !r->tile_bytes) return LOOPIR_OK;
+    if (r->is_idle) return LOOPIR_OK;
+    if (!r->counter_bytes && !r->tile_bytes) return place_parts(r, 0, 0);
     if (!w || !w->data) return FAIL(LOOPIR_NULL_POINTER, "workspace: a null pointer");
     TRY(check_regions(r, w, &counter_bytes));
     start = (uint64_t)(uintptr_t)w->data;
     if (start % 16)
         return FAIL(LOOPIR_MISALIGNED, "workspace: expected an address at a multiple of 16");
     for (int i = 0; i < r->program->parameter_count; i++)
-        if (shares_bytes(start, (int64_t)w->bytes, r->addresses[i], r->spans[i]))
+        if (shares_bytes(start, w->bytes, r->addresses[i], (uint64_t)r->spans[i]))
             return FAIL(LOOPIR_WRONG_STRIDE, "workspace: expected memory of its own, got bytes of "
                         "%s", r->program->parameters[i].name);
     return place_parts(r, start, start + counter_bytes);

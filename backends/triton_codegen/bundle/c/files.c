@@ -68,7 +68,7 @@ static int open_below(const char *folder, const char *path) {
     while (at >= 0) {
         size_t length = strcspn(path, "/");
         int is_last = !path[length], above = at;
-        int how = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (is_last ? 0 : O_DIRECTORY);
+        int how = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (is_last ? O_NONBLOCK : O_DIRECTORY);
         snprintf(segment, sizeof segment, "%.*s", (int)length, path);
         at = openat(above, segment, how);
         close(above);

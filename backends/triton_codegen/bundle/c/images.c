@@ -104,7 +104,9 @@ static int find_build(const loopir_kernel *kernel, const loaded_context *c,
 
 static int load_module(loopir_bundle *bundle, loaded_context *c, int image) {
     if (c->modules[image]) return LOOPIR_OK;
-    CUresult result = cuda.cuModuleLoadData(&c->modules[image], bundle->binaries[image].bytes);
+    CUmodule module = NULL; /* what a call leaves that fails is no module */
+    CUresult result = cuda.cuModuleLoadData(&module, bundle->binaries[image].bytes);
+    if (!result) c->modules[image] = module;
     if (result == NO_BINARY_FOR_GPU)
         return FAIL(LOOPIR_NO_IMAGE, "%s: the driver finds no code for compute capability %d.%d",
                     bundle->tables->images[image].file, c->major, c->minor);

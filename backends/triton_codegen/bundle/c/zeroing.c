@@ -1,5 +1,7 @@
 /* --- zeroing, on the stream */
 
+enum { MOST_PITCH = INT32_MAX }; /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
+
 /* A tensor as rows of `width` bytes, a pitch apart, under `outer` more dimensions. */
 typedef struct {
     size_t width, height, pitch;
@@ -16,6 +18,7 @@ static rows rows_of(const loopir_tensor *t) {
         size_t step = (size_t)t->strides[d] * each, size = (size_t)t->sizes[d];
         is_gapless = is_gapless && step == found.width;
         if (!is_gapless && found.height > 1 && step != found.pitch * found.height) break;
+        if (!is_gapless && step > MOST_PITCH && found.height == 1) break;
         if (!is_gapless && found.height == 1) found.pitch = step;
         *(is_gapless ? &found.width : &found.height) *= size;
     }

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from backends.triton_codegen.bundle.loading.binaries import Binaries
+from backends.triton_codegen.bundle.loading.errors import BundleError
 from backends.triton_codegen.bundle.loading.folder import Folder
 from backends.triton_codegen.bundle.loading.model import Manifest
 from backends.triton_codegen.bundle.loading.programs import LaunchableProgram
@@ -24,7 +25,11 @@ class Bundle:
     def open(cls, path: str | os.PathLike[str], library: Any = None) -> "Bundle":
         """The bundle in the folder `path`. `library`: what stands for libcuda; None: libcuda, when
         first needed. BundleError: what is wrong with the folder."""
-        return cls(Binaries(Folder(path), library))
+        try:
+            folder = Folder(path)
+        except BundleError as error:
+            raise BundleError(f"{os.fspath(path)}: {error}") from None
+        return cls(Binaries(folder, library))
 
     @property
     def manifest(self) -> Manifest:

@@ -6,7 +6,7 @@ from typing import NamedTuple, NoReturn
 from backends.triton_codegen.bundle.loading.arrays import Array
 from backends.triton_codegen.bundle.loading.errors import LaunchError
 from backends.triton_codegen.bundle.loading.expressions import Sizes
-from backends.triton_codegen.bundle.loading.model import Parameter
+from backends.triton_codegen.bundle.loading.model import MOST, Parameter
 
 
 def check_kind(parameter: Parameter, array: Array) -> None:
@@ -15,8 +15,9 @@ def check_kind(parameter: Parameter, array: Array) -> None:
         _fail(parameter.name, f"dtype {parameter.dtype}", array.dtype)
     if len(array.shape) != len(parameter.shape):
         _fail(parameter.name, f"{len(parameter.shape)} dimensions", f"shape {list(array.shape)}")
-    if array.address % parameter.element_bytes and 0 not in array.shape:
-        _fail(parameter.name, f"an address of {parameter.dtype}", hex(array.address))
+    start, is_empty = array.address, 0 in array.shape
+    if (start == 0 or start % parameter.element_bytes) and not is_empty:
+        _fail(parameter.name, f"the address of a {parameter.dtype}", hex(start))
 
 
 def check_layout(parameter: Parameter, array: Array, sizes: Sizes) -> int:
@@ -38,7 +39,10 @@ def _span(parameter: Parameter, array: Array) -> int:
             wanted = "an output whose elements do not overlap"
             _fail(parameter.name, wanted, f"strides {list(array.strides)}")
         reach += (size - 1) * stride
-    return 0 if 0 in array.shape else (reach + 1) * parameter.element_bytes
+    span = 0 if 0 in array.shape else (reach + 1) * parameter.element_bytes
+    if span > MOST:
+        _fail(parameter.name, "fewer than 2^63 bytes", f"strides {list(array.strides)}")
+    return span
 
 
 class Pair(NamedTuple):

@@ -42,6 +42,7 @@ _CALLS = {
     "cuCtxPushCurrent_v2": (c_void_p,),
     "cuCtxPopCurrent_v2": (POINTER(c_void_p),),
     "cuModuleLoadData": (POINTER(c_void_p), c_char_p),
+    "cuModuleUnload": (c_void_p,),
     "cuModuleGetFunction": (POINTER(c_void_p), c_void_p, c_char_p),
     "cuFuncSetAttribute": (c_void_p, c_int, c_int),
     "cuLaunchKernel": (c_void_p, *(c_uint,) * 7, c_void_p, c_void_p, c_void_p),
@@ -156,16 +157,24 @@ class Driver:
 
     def function(self, image: bytes, symbol: str, shared_bytes: int) -> int:
         """A function of a binary, in the current context, with leave for so much shared memory."""
-        module, function = c_void_p(), c_void_p()
-        mode = c_int(_RELAXED)  # loading may allocate, which a capture forbids its thread
+        module, mode = c_void_p(), c_int(_RELAXED)
+        # loading may allocate, which a capture forbids its thread
         self.call("cuThreadExchangeStreamCaptureMode", byref(mode))
         try:
             self.call("cuModuleLoadData", byref(module), image)
+            return self._function_of(module, symbol, shared_bytes)
+        finally:
+            self.call("cuThreadExchangeStreamCaptureMode", byref(mode))
+
+    def _function_of(self, module: Any, symbol: str, shared_bytes: int) -> int:
+        function = c_void_p()
+        try:
             self.call("cuModuleGetFunction", byref(function), module, symbol.encode())
             if shared_bytes > _STATIC_LIMIT:
                 self.call("cuFuncSetAttribute", function, _SHARED_BYTES, shared_bytes)
-        finally:
-            self.call("cuThreadExchangeStreamCaptureMode", byref(mode))
+        except DriverError:
+            self._function("cuModuleUnload")(module)
+            raise
         return function.value or 0
 
     # --- memory
@@ -245,4 +254,4 @@ def _loaded() -> Any:
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise DriverError(f"libcuda.so.1: {error}") from None
+        raise DriverError(f"{error}; is an NVIDIA driver installed?") from None

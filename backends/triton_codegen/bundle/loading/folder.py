@@ -1,8 +1,11 @@
 """The files of a bundle on disk: read once, checked against the manifest, never through a link."""
 
+import errno
 import hashlib
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from backends.triton_codegen.bundle.loading.errors import BundleError
@@ -46,21 +49,37 @@ class Folder:
     def _bytes(self, path: str, most: int) -> bytes:
         """At most one byte more than `most`, of a regular file that no link leads to."""
         try:
-            return self._opened(path, most)
+            with _opened(self.root, path) as place:
+                return _content(place, path, most)
+        except MemoryError:
+            raise BundleError(f"{path}: larger than the memory of this machine") from None
         except OSError as error:
-            raise BundleError(f"{path}: {error.strerror or error}") from None
+            is_link = error.errno == errno.ELOOP
+            text = "a link, which no bundle has" if is_link else error.strerror or error
+            raise BundleError(f"{path}: {text}") from None
 
-    def _opened(self, path: str, most: int) -> bytes:
-        place = self.root
+
+@contextmanager
+def _opened(root: Path, path: str) -> Iterator[int]:
+    """What lies at a path below `root`, each segment opened in the one before it: nobody can put a
+    link there between a look and the opening."""
+    place = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
         for segment in path.split("/"):
-            place = place / segment
-            if stat.S_ISLNK(os.lstat(place).st_mode):
-                raise BundleError(f"{path}: a link, which no bundle has")
-        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        with os.fdopen(os.open(place, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise BundleError(f"{path}: no regular file")
-            return file.read(most + 1)
+            found = os.open(segment, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+            os.close(place)
+            place = found
+        yield place
+    finally:
+        os.close(place)
+
+
+def _content(place: int, path: str, most: int) -> bytes:
+    about = os.fstat(place)
+    if not stat.S_ISREG(about.st_mode):
+        raise BundleError(f"{path}: no regular file")
+    with os.fdopen(place, "rb", closefd=False) as file:
+        return file.read(min(most, about.st_size) + 1)
 
 
 def seal_text(manifest: bytes) -> bytes:

@@ -110,8 +110,9 @@ class Memory:
 def given_workspace(
     given: Any, device: int, room: Room, names: Sequence[str], spans: Sequence[tuple[int, int]]
 ) -> Workspace:
-    """The caller's workspace, or one in a tensor of bytes whose counters are zero. `spans`: where
-    each tensor starts, and its bytes. LaunchError."""
+    """The caller's workspace, or one in a tensor of bytes, of which nothing is known: launches of
+    other sizes have tiles where this one has counters. `spans`: where each tensor starts, and its
+    bytes. LaunchError."""
     if not isinstance(given, Workspace):
         given = _in_tensor(as_array("workspace", given), room.counter_bytes, given)
     if given.device != device:
@@ -127,7 +128,7 @@ def given_workspace(
 
 def _in_tensor(array: Array, counter_bytes: int, holder: Any) -> Workspace:
     is_bytes = array.dtype in ("torch.uint8", "u8", "i8") and len(array.shape) == 1
-    if not is_bytes or array.strides not in ((1,), (0,)):
+    if not is_bytes or (array.strides != (1,) and array.shape[0] > 1):
         _refuse_workspace(
             "a Workspace, or bytes of one dense dimension", f"{array.dtype} {list(array.shape)}"
         )
@@ -135,7 +136,9 @@ def _in_tensor(array: Array, counter_bytes: int, holder: Any) -> Workspace:
     if size and array.address % WORKSPACE_START:
         _refuse_workspace(f"memory from a multiple of {WORKSPACE_START} on", hex(array.address))
     counters = min(counter_bytes, size)
-    return Workspace(array.address, counters, size - counters, array.device, holder)
+    made = Workspace(array.address, counters, size - counters, array.device, holder)
+    made.is_spoilt = True
+    return made
 
 
 def _refuse_workspace(expected: str, given: str) -> None:

@@ -15,7 +15,7 @@ from backends.triton_codegen.bundle.loading.memory import (
     given_workspace,
     torch_in_use,
 )
-from backends.triton_codegen.bundle.loading.model import WORKSPACE_START, Program
+from backends.triton_codegen.bundle.loading.model import MOST, WORKSPACE_START, Program
 from backends.triton_codegen.bundle.loading.plans import Plan, Planner
 from backends.triton_codegen.bundle.loading.sizing import (
     Room,
@@ -42,15 +42,16 @@ class LaunchableProgram:
         self._plans: dict[Any, Plan] = {}
 
     def launch(
-        self, *tensors: Any, stream: Any = None, workspace: Any = None, **options: Any
+        self, /, *tensors: Any, stream: Any = None, workspace: Any = None, **options: Any
     ) -> None:
         """Run the kernels on tensors in the order of `parameters`, or given by name.
 
         Tensors are torch's, or `Array`s. stream: a number, or what has a `cuda_stream`; None:
         torch's current one, of Arrays the default one. workspace: None: memory that is kept for the
-        stream, grown where it is too small; else a Workspace, or `workspace_bytes()` bytes whose
-        counters are zero, for launches that run one after the other. options: the sizes that no
-        tensor shows; where the program picks its blocks, at most how many, and `blocks_per_sm`.
+        stream, grown where it is too small; else, for launches that run one after the other, a
+        Workspace, or a tensor of `workspace_bytes()` bytes, whose counters each launch zeroes.
+        options: the sizes that no tensor shows; where the program picks its blocks, at most how
+        many, and `blocks_per_sm`.
         LaunchError (a ValueError): the argument that does not fit. DriverError: a call that failed.
         """
         given, options = self._sorted_out(tensors, options)
@@ -83,13 +84,14 @@ class LaunchableProgram:
         rest = {n: v for n, v in options.items() if n not in names or n in names[: len(tensors)]}
         for name in rest:
             if name not in self.options:
-                raise LaunchError(f"{name}: expected one of {self._known(names, tensors)}")
+                raise LaunchError(f"{name}: {self._expected(names, tensors)}")
         if missing := ", ".join(n for n in names if n not in given):
             raise LaunchError(f"{missing}: no tensor is given")
         return [given[n] for n in names], rest
 
-    def _known(self, names: Sequence[str], tensors: Sequence[Any]) -> str:
-        return ", ".join([*names[len(tensors) :], *self.options]) or "no other keyword"
+    def _expected(self, names: Sequence[str], tensors: Sequence[Any]) -> str:
+        known = ", ".join([*names[len(tensors) :], *self.options])
+        return f"expected one of {known}" if known else "expected no other keyword"
 
     # --- kernels
 
@@ -160,8 +162,8 @@ class LaunchableProgram:
         known = [*shown, *self.options, *(["sms"] if picks(program) else [])]
         for name in given:
             if name not in known:
-                text = ", ".join(known) or "no size at all"
-                raise LaunchError(f"{name}: expected one of {text}")
+                text = f"one of {', '.join(known)}" if known else "no size, since none is open"
+                raise LaunchError(f"{name}: expected {text}")
         for name in shown:
             if name not in given:
                 raise LaunchError(f"{name}: no size is given")
@@ -187,12 +189,20 @@ def _found(tensors: Sequence[Any], options: dict[str, Any]) -> tuple[list[int], 
             else (t.shape, t.stride(), t.dtype, t.device, t.layout, t.is_neg(), t.is_conj())
             for t in tensors
         ]
-        key = (*layouts, *[start % WORKSPACE_START for start in starts], *options.items())
+        key = (*layouts, *[_alignment(start) for start in starts], *options.items())
         key = (*key, *map(type, options.values())) if options else key
         hash(key)
     except (AttributeError, RuntimeError, TypeError):
         return [], None
     return starts, key
+
+
+def _alignment(start: Any) -> int | tuple[int]:
+    """What a plan depends on of an address; of one that can be none, all, so that the plan of no
+    other address serves it."""
+    if type(start) is not int:
+        raise TypeError
+    return start % WORKSPACE_START if 0 < start <= MOST else (start,)
 
 
 def stream_handle(stream: Any, device: int, torch: Any) -> int:

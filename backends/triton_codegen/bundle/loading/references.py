@@ -80,6 +80,7 @@ class _ProgramCheck:
     def __init__(self, program: Program, targets: tuple[Target, ...], files: dict[str, File]):
         self.program, self.targets, self.files = program, targets, files
         self.ranks = {p.name: len(p.shape) for p in program.parameters}
+        self.written = {p.name for p in program.parameters if p.direction != "in"}
         self.parts = {p.name for p in program.workspace.parts}
         self.names: set[str] = set()
 
@@ -174,7 +175,7 @@ class _ProgramCheck:
 
     def _check_kernel(self, kernel: Kernel) -> None:
         for name in kernel.zeroed:
-            if name not in self.ranks and name not in self.parts:
+            if name not in self.written and name not in self.parts:
                 self._refuse(kernel.name, f"{name} is no buffer to set to zero")
         if [b.target for b in kernel.builds] != [t.name for t in self.targets]:
             self._refuse(kernel.name, "expected a build for each target, in their order")
