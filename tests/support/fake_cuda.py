@@ -80,7 +80,7 @@ class Launch:
 @dataclass
 class FakeCuda:
     """`folder`: the bundle whose binaries are known. `run`: called with each launch. `fails`: codes
-    of calls that fail, by name; of one call each. `fails_at`: the number, from 1 on, of one more."""
+    of calls that fail, by name; of one call each. `fails_at`: number, from 1 on, of one more."""
 
     folder: Path
     capability: tuple[int, int] = (9, 0)

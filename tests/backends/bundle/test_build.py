@@ -188,6 +188,10 @@ OCCUPIED = {
         lambda f: (small(f), (f / "loader.py").write_text("")),
         "is no bundle .loader.py: ",
     ),
+    "a bundle and a link to a folder": (
+        lambda f: (small(f), (f / "mine").symlink_to(f.parent)),
+        "it holds mine, which is no file of the bundle",
+    ),
     "a bundle and more": (
         lambda f: (small(f), (f / "programs" / "mine.c").write_text("x")),
         "it holds programs/mine.c, which is no file of the bundle",
@@ -204,6 +208,49 @@ def test_what_is_no_bundle_is_left_alone(tmp_path: Path, what: str):
     with pytest.raises(BundleError, match=message):
         small(folder)
     assert before is None or contents(folder) == before
+
+
+@pytest.mark.parametrize("name", [".", "..", "x/..", "/"])
+def test_a_place_without_a_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BundleError, match="no name of a folder"):
+        small(Path(name))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_may_be_as_long_as_names_are(tmp_path: Path):
+    small(tmp_path / ("ü" * 127))
+    assert [p.name for p in tmp_path.iterdir()] == ["ü" * 127]
+
+
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_old_bundle_stays_where_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, error: type[BaseException]
+):
+    """Interrupted behind one of the two steps, or stopped before."""
+    folder, steps, replace = tmp_path / "bundle", [], os.replace
+    small(folder)
+    before = contents(folder)
+
+    def stops(source: Any, target: Any) -> None:
+        steps.append(source)
+        if error is OSError and len(steps) == at:
+            raise error
+        replace(source, target)
+        if len(steps) == at:
+            raise error
+
+    monkeypatch.setattr(os, "replace", stops)
+    with pytest.raises(error):
+        small(folder, programs=Entry(SMALL, name="other"))
+    monkeypatch.undo()
+    is_done = error is KeyboardInterrupt and at == 2
+    assert (contents(folder) == before) == (not is_done)
+    assert [p.name for p in tmp_path.iterdir()] == ["bundle"]
+    Folder(folder)
 
 
 def test_a_bundle_that_cannot_be_finished_leaves_nothing(
@@ -266,6 +313,7 @@ def test_a_kernel_that_a_target_cannot_do_stops_the_bundle(tmp_path: Path):
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.long
 def test_processes_make_the_same_bundle(three: Path, tmp_path: Path):
     entries = [e for e in three_programs() if e.name == "gemv"]
     bundle(entries, ["cuda:80", "cuda:90"], tmp_path / "two", processes=2)

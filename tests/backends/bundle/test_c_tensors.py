@@ -169,7 +169,9 @@ def test_a_workspace_one_step_from_wrong_is_taken(product: Launcher, command: st
     assert launched(product, half(8, 4), full(8, 6), command).code("launch") == 0
 
 
-@pytest.mark.parametrize("room", ["workspace 8192 18446744073709551615 0 1", "workspace 8192 4096 0 1"])
+@pytest.mark.parametrize(
+    "room", ["workspace 8192 18446744073709551615 0 1", "workspace 8192 4096 0 1"]
+)
 def test_a_workspace_that_ends_beyond_all_memory_shares_it(product: Launcher, room: str):
     outcome = launched(product, half(8, 4), full(8, 6), room)
     is_whole = room.split()[2] != "4096"

@@ -18,6 +18,7 @@ STANDARD = {
         "contextlib",
         "ctypes",
         "dataclasses",
+        "errno",
         "functools",
         "hashlib",
         "itertools",

@@ -113,6 +113,7 @@ CHANGES: dict[str, tuple[tuple[Any, ...], Any, str]] = {
     "operands": ((*KERNEL, "blocks", "tree"), ["sub", 1, 2, 3], "expected an operation and its"),
     "code": ((*KERNEL, "blocks", "tree"), "__import__('os')", "a name or an operation, got"),
     "zeroed": ((*KERNEL, "zeroed"), ["Z"], "Z is no buffer to set to zero"),
+    "zeroed input": ((*KERNEL, "zeroed"), ["A"], "A is no buffer to set to zero"),
     "missing build": ((*BUILD, "target"), "cuda:80", "expected a build for each target"),
     "no last variant": (
         (*BUILD, "variants", 2, "conditions"),
@@ -281,6 +282,40 @@ def test_a_folder_that_is_a_link_is_refused_within_a_bundle_and_not_above_it(cop
     moved.rename(copied / "programs" / "gemm")
     copied.with_name("alias").symlink_to(copied)
     Bundle.open(copied.with_name("alias"))
+
+
+@pytest.mark.parametrize("size", [2**40, 2**63 - 1])
+def test_a_size_beyond_all_memory_is_only_a_wrong_one(copied: Path, size: int):
+    data = json.loads((copied / MANIFEST).read_bytes())
+    data["files"][0]["bytes"] = size
+    seal(copied, text(data))
+    refused(copied, f": {size} bytes expected, ")
+
+
+def test_a_folder_that_becomes_a_link_is_not_followed(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Between the look at it and the opening of what is in it."""
+    place, opens = copied / "programs" / "gemm", os.open
+
+    def opened(path: Any, *rest: Any, **how: Any) -> int:
+        found = opens(path, *rest, **how)
+        if path == "gemm" and not place.is_symlink():
+            place.rename(copied.parent / "moved")
+            (copied.parent / "elsewhere").mkdir()
+            place.symlink_to(copied.parent / "elsewhere")
+        return found
+
+    monkeypatch.setattr(os, "open", opened)
+    refused(copied, "programs/gemm/.*: a link, which no bundle has")
+
+
+def test_no_file_stays_open(copied: Path):
+    before = sorted(os.listdir("/proc/self/fd"))
+    Bundle.open(copied)
+    (copied / "loader.py").unlink()
+    refused(copied, "loader.py")
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_what_is_no_folder_of_a_bundle_is_refused(tmp_path: Path):

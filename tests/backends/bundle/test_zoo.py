@@ -65,6 +65,7 @@ class Bundled:
         assert self.fake.errors == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", KINDS)
 def test_the_results_are_right(zoo: Path, name: str):
     case: Case = FOUND[name]

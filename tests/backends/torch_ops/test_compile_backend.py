@@ -85,6 +85,7 @@ def errors(
     return pairs, [str(entry).split(": ", 1)[1] for entry in report.entries]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", [F32, BF16], ids=str)
 @pytest.mark.parametrize("inner", ["eager", "aot_eager"])
 @pytest.mark.parametrize("name", MODELS)

@@ -42,6 +42,7 @@ def test_matmul(of_a: tuple[int, ...], of_b: tuple[int, ...]):
     assert gradgradcheck(matmul, operands)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)], ids=str)
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_linear(activation, shape: tuple[int, ...]):
@@ -54,6 +55,7 @@ def test_linear(activation, shape: tuple[int, ...]):
         assert gradgradcheck(function, operands)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
 @pytest.mark.parametrize("activation", ["none", "gelu", "tanh"])
 def test_conv2d(activation, layout: torch.memory_format):

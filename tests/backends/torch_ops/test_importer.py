@@ -88,6 +88,7 @@ def test_a_call_is_taken(name: str):
     torch.testing.assert_close(module(*inputs), function(*inputs))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_call_is_taken_from_a_graph_of_aten_s_core(name: str):
     function, inputs, _ = TAKEN[name]

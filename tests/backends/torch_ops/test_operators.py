@@ -43,6 +43,7 @@ SAMPLES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SAMPLES)
 def test_opcheck(name: str):
     op, args = SAMPLES[name]
