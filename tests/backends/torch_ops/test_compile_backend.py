@@ -98,7 +98,8 @@ def test_forward_and_backward_are_as_near_to_fp64_as_torch_s(
     assert all(mine <= max(2 * theirs, least) for mine, theirs in pairs)
 
 
-@pytest.mark.timeout(180)  # compiles C++
+@pytest.mark.long  # compiles C++
+@pytest.mark.timeout(180)
 def test_inductor_runs_what_is_left():
     pairs, imported = errors("mlp", "inductor", F32)
     assert imported == MODELS["mlp"][2]
