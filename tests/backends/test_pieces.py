@@ -30,6 +30,7 @@ def differing(made: Program) -> int:
     return sum(not torch.equal(found, expected) for found, expected in pairs)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("tile", [TILE, (16, (32, 16), 16)], ids=str)
 def test_pieces_compute_what_the_reference_does(tile, pipeline: str):

@@ -83,6 +83,7 @@ def test_a_second_kernel_copies_partial_tiles_ahead_of_their_sums():
         assert ("in tl.range(" in emit(parse(TEXTS[name])).source) is is_ahead
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("target", ["cuda:80", "hip:gfx942"])
 def test_other_targets_take_workspaces_too(name: str, target: str):

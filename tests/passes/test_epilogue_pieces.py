@@ -114,6 +114,7 @@ WALKS = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_pieces_keep_every_bit_of_an_epilogue(name: str, walk: str):
@@ -140,6 +141,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("walk", ["", WALKS[2], WALKS[7]])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_pieces_keep_every_bit_of_a_program(name: str, walk: str):

@@ -19,6 +19,7 @@ def binary(program: Program, case: Large) -> AotKernel:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", COMPILED, ids=str)
 def test_kernel_needs_no_more_than_was_recorded(case: Large):
     kernel = binary(case.canonical, case)

@@ -166,6 +166,7 @@ def has_ordered_slots(case: Case) -> bool:
 BUILT = [(case.builder.__name__, case) for case in CASES]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("builder", "case"), BUILT, ids=map(str, CASES))
 def test_every_workload_that_can_keeps_every_bit(builder: str, case: Case):
     if not has_ordered_slots(case):

@@ -81,6 +81,7 @@ SMALL = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("merge", "options", "text"), SMALL, ids=lambda x: str(x).split("(")[0])
 def test_every_schedule_of_a_few_blocks_is_right_and_leaves_memory_for_the_next(
     merge: str, options: str, text: str
@@ -211,6 +212,7 @@ FRAGMENT_OPTIONS = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FRAGMENTS)
 @pytest.mark.parametrize("options", FRAGMENT_OPTIONS)
 def test_fragments_keep_every_bit_in_the_interpreter_and_emitted(name: str, options: str):
