@@ -26,6 +26,7 @@ _MOST_ARRIVALS = 8  # parts of a tile that the last to arrive may fold by itself
 _MOST_FOLDED = 64  # elements of the accumulators of a thread, beside which others have room
 _ALIGNED_ELEMENTS = 128 * 128  # of a tile, from which on its tail is worth sharing out
 _ORDER = "tile-order{group=8}"
+_NEIGHBOURS = "slot-order=split-slowest"  # share a part of K, and so panels in L2
 
 
 def family(problem: Problem, device: Device) -> list[Config]:
@@ -136,7 +137,7 @@ def _aligned(tile: Config, tiles: int, panels: int, units: int) -> Iterator[str]
 def _parts(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """All tiles shared out alike, folded by a second kernel or by the last to arrive."""
     for splits in _splits(tile, p, device):
-        options = f"slot-layout=auto decomposition=split-k splits={splits}"
+        options = f"slot-layout=auto decomposition=split-k splits={splits} {_NEIGHBOURS}"
         overlapped = replace(tile, launch_pdl=True)
         yield from _moved(overlapped, f"{_ORDER},stream-k{{merge=fixup {options}}}", p, device)
         if splits <= _MOST_ARRIVALS and not _is_full(tile):

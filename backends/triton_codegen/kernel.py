@@ -17,7 +17,6 @@ from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.masks import Masks
 from backends.triton_codegen.memory import MemoryWriter
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
-from backends.triton_codegen.rings import ring_stages, slots_of_others
 from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.tiles import Tile, TileExpressions, Unsupported
 from backends.triton_codegen.writer import INDENT
@@ -257,17 +256,12 @@ class _KernelEmitter(MemoryWriter):
         hi = self._assume_progress(loop, lo, hi)
         counter = self.names.fresh(f"{loop.iv}_")
         steps = "" if loop.step == 1 else f", {step}"
-        self.write(f"for {counter} in {self._range(loop, f'{lo}, {hi}{steps}')}:")
+        rest = ", flatten=True" if loop.flattened else ""
+        kind = "tl.range" if loop.flattened else "range"
+        self.write(f"for {counter} in {kind}({lo}, {hi}{steps}{rest}):")
         widened = f"{self.scalar(loop.iv)} = tl.cast({counter}, tl.int64)"
         self._loop_body(loop.body, path, widened)
         self._settle(loop.body)
-
-    def _range(self, loop: For, bounds: str) -> str:
-        trips = try_evaluate(loop.hi - loop.lo, self.constants)
-        stages = ring_stages(loop, trips, self.tiles, slots_of_others(self.program, self.index))
-        if loop.flattened:
-            return f"tl.range({bounds}, flatten=True)"
-        return f"tl.range({bounds}, num_stages={stages})" if stages else f"range({bounds})"
 
     def _settle(self, body: Body) -> None:
         """Triton's OptimizeThreadLocality wants one use of what it keeps apart in a loop."""

@@ -17,8 +17,8 @@ from passes.stream_k.options import Options
 
 #: of the second kernel, where the sizes let it: two for each multiprocessor of an H100
 WANTED_BLOCKS = 264
-#: of a piece, where the choice is left: 16 bytes a thread of 8 warps; no more than keeps registers
-LEAST_ELEMENTS = 1024
+#: of a piece, where the choice is left: a block of fragments; no more than keeps registers
+LEAST_ELEMENTS = 256
 MOST_ELEMENTS = 8192
 #: rows and columns of such a piece; of any piece of slots in fragment order
 LEAST_SIDES = (4, 64)

@@ -123,7 +123,7 @@ def test_slots_are_in_fragment_order_where_they_can_and_are_asked_for(
 @pytest.mark.parametrize("merge", WITH_SLOTS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_program_is_the_same_but_for_the_order(schedule: str, merge: str):
-    options = f"merge={merge} {schedule}"
+    options = f"merge={merge} {schedule}" + " pieces=1" * (merge == "fixup")
     plain = to_text(rewritten(PRODUCT, options))
     ordered = to_text(rewritten(PRODUCT, f"{options} slot-layout=fragments"))
     assert ordered.replace(" fragment_order", "") == plain != ordered
