@@ -44,7 +44,7 @@ class Device:
 
     launch_us: an empty launch; start_us: what a kernel of descriptors takes more; next_launch_us: a
     second kernel behind the first; overlapped_launch_us: one whose blocks take their places before
-    (launch_pdl), crowded_launch_us: where they find none. epilogue_us: what a tile costs an SM
+    (launch_pdl). epilogue_us: what a tile costs an SM
     behind its last panel, beside storing it, at store_kb_per_us, or last_store_kb_per_us where all
     SMs store their last; refill_us: until the next tile's panels come. slot_kb_per_us: at what rate
     an SM stores or loads partial tiles row by row, fragment_kb_per_us: as accumulators have them;
@@ -82,7 +82,6 @@ class Device:
     start_us: float
     next_launch_us: float
     overlapped_launch_us: float
-    crowded_launch_us: float
     epilogue_us: float
     store_kb_per_us: float
     last_store_kb_per_us: float

@@ -13,7 +13,6 @@ _OVERLAPPED = 0.4  # of a tile's end, where the next tile's panels are loaded me
 _BESIDE = 0.65  # the same, where another block computes meanwhile
 _GOING_ON = 0.6  # of the store of a part, where its unit goes on to other tiles
 _ALONE = 1.5  # rate at which one SM stores, over its share while all do
-_FULL = 0.9  # of the SMs, from which on a second kernel finds no place
 
 
 def epilogue_us(config: Config, problem: Problem, device: Device, work: Work) -> float:
@@ -44,17 +43,14 @@ def fold_us(config: Config, problem: Problem, device: Device, work: Work) -> flo
     store = shown * max(work.slots_of_sm * slot / _ALONE, each)
     if work.merge is Merge.FIXUP:
         loads = max(each, work.contributors * device.part_us)
-        return store + _second_launch(config, device, work) + loads
+        return store + _second_launch(config, device) + loads
     folds = -(-_split_tiles(work) // device.sms)
     return store + device.arrive_us + folds * work.contributors * slot
 
 
-def _second_launch(config: Config, device: Device, work: Work) -> float:
-    """Its blocks take their places before the first kernel ends, where that leaves any."""
-    if not config.launch_pdl:
-        return device.next_launch_us
-    is_full = work.places == 1 and work.active > _FULL * device.sms
-    return device.crowded_launch_us if is_full else device.overlapped_launch_us
+def _second_launch(config: Config, device: Device) -> float:
+    """Its blocks take their places before the first kernel ends: they need no shared memory."""
+    return device.overlapped_launch_us if config.launch_pdl else device.next_launch_us
 
 
 def _split_tiles(work: Work) -> int:

@@ -42,7 +42,6 @@ FITTED = (
     "start_us",
     "next_launch_us",
     "overlapped_launch_us",
-    "crowded_launch_us",
     "epilogue_us",
     "store_kb_per_us",
     "last_store_kb_per_us",

@@ -29,23 +29,23 @@ class Shape:
         return replace(self, rows=self.columns, columns=self.rows)
 
 
-#: tiles whose products take the time
+#: tiles whose products take the time; the largest piece last, whose products hide the next loads
 LARGE = (
     Shape(128, 256, 1, 8, 3),
     Shape(128, 256, 1, 8, 4),
     Shape(128, (128, 128), 1, 8, 4),
     Shape(256, 128, 1, 8, 3),
-    Shape(128, (128, 64), 1, 4, 4),
-    Shape((128, 64), 128, 1, 4, 4),
-    Shape(128, (128, 32), 1, 4, 4),
-    Shape(128, (128, 16), 1, 4, 4),
-    Shape(128, (128, 16), 1, 4, 3),
+    Shape(128, (64, 128), 1, 4, 4),
+    Shape((64, 128), 128, 1, 4, 4),
+    Shape(128, (32, 128), 1, 4, 4),
+    Shape(128, (16, 128), 1, 4, 4),
+    Shape(128, (16, 128), 1, 4, 3),
     Shape(128, 128, 1, 4, 3),
     Shape(128, 128, 1, 4, 4),
     Shape(128, 128, 1, 8, 4),
     Shape(64, 256, 1, 4, 4),
-    Shape(64, (128, 16), 1, 4, 4),
-    Shape(64, (64, 16), 1, 4, 5),
+    Shape(64, (16, 128), 1, 4, 4),
+    Shape(64, (16, 64), 1, 4, 5),
 )
 #: tiles for fewer elements of C, or longer sums
 SMALL = (
