@@ -7,11 +7,13 @@ from backends.planner.config import Config
 from backends.planner.device import Device, shipped
 from backends.planner.family import family
 from backends.planner.model import Prediction, predict
+from backends.planner.passes_of import shares_tiles
 from backends.planner.problem import Problem
 
 DEFAULT_DEVICE = "NVIDIA H200"
 _SHOWN = 4
 _MOST = 60  # candidates of a problem
+_DOUBT = 1.02  # predicted time that a shared tile must gain: what it costs is the less certain
 _HOPELESS = 2.0  # predicted time over the best one, from which on a configuration is no candidate
 
 
@@ -25,7 +27,8 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Plan:
-    """All candidates of a problem, the fastest by prediction first."""
+    """All candidates of a problem, the fastest by prediction first; one that shares tiles out behind
+    those of whole tiles that it gains less than 2 % on."""
 
     problem: Problem
     device: Device
@@ -62,7 +65,7 @@ def default_device() -> Device:
 
 
 def plan(problem: Problem | str, device: Device | None = None) -> Plan:
-    """The candidates of `problem`, or of its text, in order of predicted time; ties in their own
+    """The candidates of `problem`, or of its text, in the order of `Plan`; ties in their own
     order. ValueError: C has no element, no tile has room on the device, or the text is no
     problem."""
     return _plan(_read(problem), device or default_device())
@@ -86,13 +89,17 @@ def _plan(problem: Problem, device: Device) -> Plan:
     if not found:
         why = "C has no element" if _is_empty(problem) else f"no tile has room on {device.name}"
         raise ValueError(f"{problem}: {why}")
-    ranked = sorted(found, key=lambda r: r.prediction.time)[:_MOST]
+    ranked = sorted(found, key=_expected_us)[:_MOST]
     limit = _HOPELESS * ranked[0].prediction.time
     return Plan(problem, device, tuple(r for r in ranked if r.prediction.time <= limit))
 
 
+def _expected_us(ranked: Ranked) -> float:
+    return ranked.prediction.time * (_DOUBT if shares_tiles(ranked.config) else 1.0)
+
+
 def candidates(problem: Problem | str, device: Device | None = None) -> list[Config]:
-    """The configurations worth timing, the fastest by prediction first; none for a problem whose C
+    """The configurations worth timing, in the order of `Plan`; none for a problem whose C
     has no element."""
     problem = _read(problem)
     if _is_empty(problem):
@@ -101,7 +108,7 @@ def candidates(problem: Problem | str, device: Device | None = None) -> list[Con
 
 
 def choose(problem: Problem | str, device: Device | None = None) -> Config:
-    """The candidate with the least predicted time."""
+    """The first candidate of `plan`."""
     return plan(problem, device).chosen.config
 
 

@@ -100,18 +100,27 @@ def _moved(tile: Config, pipeline: str, p: Problem, device: Device) -> Iterator[
 
 
 def _walks(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
-    """Persistent blocks: whole tiles, or these and the tail shared out."""
+    """Persistent blocks, as many as run at the same time: whole tiles, or these and the tail shared
+    out."""
     tiles, panels = _counts(tile, p)
-    units = device.sms * min(2, residents(tile, p, device))
-    walks = [f"stream-k{{decomposition=data-parallel units={units}}}"] if tiles > units else []
     overlapped = replace(tile, launch_pdl=True)
     overlaps = _overlaps(tile, tiles, device)
-    for walk, more in product(walks, overlaps):
-        yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
     is_small = tile.bm * tile.bn <= _ALIGNED_ELEMENTS  # flattened, its sums take far more registers
-    for walk, more in product(_aligned(tile, tiles, panels, units), overlaps):
-        if not (is_small and more):
-            yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
+    for turns in range(1, min(2, residents(tile, p, device)) + 1):
+        units = turns * device.sms
+        walks = [f"stream-k{{decomposition=data-parallel units={units}}}"] if tiles > units else []
+        made = [
+            config
+            for walk, more in product(walks, overlaps)
+            for config in _moved(tile, f"{_ORDER},{walk}{more}", p, device)
+        ]
+        made += [
+            config
+            for walk, more in product(_aligned(tile, tiles, panels, units), overlaps)
+            if not (is_small and more)
+            for config in _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
+        ]
+        yield from (c for c in made if residents(c, p, device) == turns)
 
 
 def _overlaps(tile: Config, tiles: int, device: Device) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from backends.planner.samples import Sample, by_problem
 from backends.planner.tile_cost import tiling
 from backends.planner.work import Work, work_of
 
+#: but `slot_kb_per_us`: what the family keeps row by row is too little to tell
 FITTED = (
     "busy_loss",
     "dram_tbps",
@@ -46,7 +47,6 @@ FITTED = (
     "store_kb_per_us",
     "last_store_kb_per_us",
     "refill_us",
-    "slot_kb_per_us",
     "fragment_kb_per_us",
     "arrive_us",
     "part_us",

@@ -9,7 +9,7 @@ from passes.epilogue_pieces import EpiloguePiecesPass
 from passes.flatten import FlattenPass
 from passes.pipeline import parse_pipeline
 from passes.stream_k import StreamKPass
-from passes.stream_k.options import SlotLayout, is_split_k
+from passes.stream_k.options import SlotLayout, is_split_k, splits_tiles
 
 
 def stream_k_of(config: Config) -> StreamKPass | None:
@@ -21,6 +21,12 @@ def walks_tiles(config: Config) -> bool:
     """Whether a block may compute several tiles, one after the other."""
     walk = stream_k_of(config)
     return walk is not None and not is_split_k(walk)
+
+
+def shares_tiles(config: Config) -> bool:
+    """Whether blocks may meet in a tile, so that parts of it are put together."""
+    walk = stream_k_of(config)
+    return walk is not None and splits_tiles(walk)
 
 
 def descriptors(config: Config) -> bool:

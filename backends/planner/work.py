@@ -177,7 +177,7 @@ def _walked(
         slots=sum(s.parts for s in shares),
         slots_of_sm=most.parts * per_sm,
         merge=merge_of(walk) if split else None,
-        is_skewed=walk.decomposition in _SKEWED,
+        is_skewed=walk.decomposition in _SKEWED or units > places * sms,
     )
 
 
