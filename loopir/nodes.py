@@ -224,14 +224,16 @@ class Fill:
 
 @dataclass(frozen=True)
 class Load:
-    """`load tile, access [else v] [descriptor]`, or `coop_load` when all threads of the block share
-    the work. Elements that a mask leaves out get `otherwise`."""
+    """`load tile, access [else v] [descriptor] [evict_first]`, or `coop_load` when all threads of
+    the block share the work. Elements that a mask leaves out get `otherwise`. `evict_first`: a
+    hint, that nothing reads these elements again."""
 
     tile: str
     source: Access
     cooperative: bool = False
     otherwise: Literal = Literal(0)
     via: Via = Via.POINTER
+    evict_first: bool = False
 
 
 @dataclass(frozen=True)

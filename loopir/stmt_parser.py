@@ -172,7 +172,8 @@ def _load(c: Cursor) -> ir.Load:
     source = access(c)
     source = replace(source, masked=bool(c.accept("masked")))
     otherwise = literal(c) if c.accept("else") else ir.Literal(0)
-    return ir.Load(tile, source, otherwise=otherwise, via=_via(c))
+    via = _via(c)
+    return ir.Load(tile, source, False, otherwise, via, bool(c.accept("evict_first")))
 
 
 def _coop_load(c: Cursor) -> ir.Load:

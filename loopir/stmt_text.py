@@ -80,7 +80,7 @@ def _load_text(load: ir.Load) -> str:
     masked = " masked" if load.source.masked else ""
     other = literal_text(load.otherwise)
     otherwise = "" if other == "0" else f" else {other}"
-    way = _via_text(load.via)
+    way = _via_text(load.via) + " evict_first" * load.evict_first
     return f"{word} {load.tile}, {access_text(load.source)}{masked}{otherwise}{way}"
 
 

@@ -3,6 +3,7 @@
 from passes.base import Pass
 from passes.descriptors import DescriptorsPass
 from passes.epilogue_pieces import EpiloguePiecesPass
+from passes.evict_first import EvictFirstPass
 from passes.flatten import FlattenPass
 from passes.local_storage import LocalStoragePass
 from passes.mma_expand import MmaExpandPass
@@ -14,6 +15,7 @@ from passes.tile_order import TileOrderPass
 _ALL = (
     DescriptorsPass,
     EpiloguePiecesPass,
+    EvictFirstPass,
     FlattenPass,
     LocalStoragePass,
     MmaExpandPass,

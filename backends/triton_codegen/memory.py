@@ -110,7 +110,8 @@ class MemoryWriter(DescriptorWriter):
         other = number_text(converted(load.otherwise.value, tile.dtype), tile.dtype)
         masked = [f"mask={place.mask}", f"other={other}"] if place.mask else []
         cache = self._cache(load.source.buffer)
-        items = [i for i in (place.pointer, *masked, cache) if i]
+        eviction = 'eviction_policy="evict_first"' if load.evict_first else ""
+        items = [i for i in (place.pointer, *masked, cache, eviction) if i]
         if self._is_ordered(load.source.buffer):
             self.helpers.add("from_slot")
             sizes = ", ".join(self.scalars.text(axis.size) for axis in load.source.axes)

@@ -1,0 +1,148 @@
+"""Mark loads of elements that nothing reads again, so that caches drop them first.
+
+Before:
+    grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {      # M <= BM: one row of tiles
+      ...
+          coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked
+After `evict-first`:
+          coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked evict_first
+
+The word is a hint to the backend (`eviction_policy="evict_first"` of `tl.load`). A cold read of 117
+MB took 32.2 us on an H200 with it and 36.5 without: lines that wait to be written back need not be
+driven out. Triton 3.6 gives it to loads that go to registers only, as those of a GEMV; its
+asynchronous copies and its descriptors have none.
+
+Requires: EF01 the kernel's root is a grid of tiles; EF02 a parameter is read by one load alone,
+    each element once: starts and indices are variables of the grid and of loops, each used once,
+    and any other variable around the load has one value; EF03 it is not marked yet.
+Guarantees: same values, same bits. No workspace, no zeroing.
+Not handled: windows that overlap, elements read by hand-made indices.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from loopir.boxes import meanings
+from loopir.effects import buffers_read
+from loopir.nodes import Body, For, Grid, Kernel, Load, Program, Stmt, TileAxis
+from loopir.symbols import Expr, substitute, sym, to_expr, try_evaluate
+from loopir.walk import Path, enclosing, grid_axes, map_bodies, walk, walk_program
+from passes.base import Pass, Refusal, Rows
+
+_RULE = "a parameter is read by one load alone, each of its elements once"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The parameters whose loads to mark."""
+
+    buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EvictFirstPass(Pass):
+    """Tell caches to drop first what is read once."""
+
+    name: ClassVar[str] = "evict-first"
+
+    def match(self, program: Program) -> Plan | tuple[Refusal, ...]:
+        """The parameters that are read once, or why there are none."""
+        reasons: list[Refusal] = []
+        found: dict[str, Load] = {}
+        for number, kernel in enumerate(program.kernels):
+            at: Path = ("kernels", number)
+            if not any(isinstance(stmt, Grid) for stmt in kernel.body):
+                hint = "run evict-first before the pass that makes the kernel persistent"
+                rule = "the kernel's root is a grid of tiles"
+                reasons.append(Refusal("EF01", rule, at, "no grid at its root", hint))
+                continue
+            for path, load in _loads(kernel, at):
+                why = _read_again(program, kernel, path, load)
+                if why:
+                    hint = "leave evict-first out for this program"
+                    reasons.append(Refusal("EF02", _RULE, path, why, hint))
+                else:
+                    found[load.source.buffer] = load
+        marked = tuple(name for name, load in found.items() if not load.evict_first)
+        if marked:
+            return Plan(marked)
+        if found:
+            at = ("kernels", 0)
+            return (Refusal("EF03", "a load is marked once", at, "marked already", "leave it out"),)
+        return tuple(reasons) or (_no_load(),)
+
+    def rewrite(self, program: Program, plan: Plan) -> Program:
+        kernels = (replace(k, body=_marked(k.body, plan.buffers)) for k in program.kernels)
+        return replace(program, kernels=tuple(kernels))
+
+    def report(self, plan: Plan) -> Rows:
+        return (("read once", ", ".join(plan.buffers)),)
+
+
+def _no_load() -> Refusal:
+    return Refusal("EF02", _RULE, ("kernels", 0), "no load of a parameter", "leave it out")
+
+
+def _loads(kernel: Kernel, at: Path) -> Iterator[tuple[Path, Load]]:
+    names = {param.name for param in kernel.params}
+    for path, stmt in walk(kernel.body, (*at, "body")):
+        if isinstance(stmt, Load) and stmt.source.buffer in names:
+            yield path, stmt
+
+
+# --- what is read once
+
+
+def _read_again(program: Program, kernel: Kernel, path: Path, load: Load) -> str:
+    """Why elements of the buffer may be read more than once; empty if they are not."""
+    buffer = load.source.buffer
+    readers = sum(buffer in buffers_read(stmt) for _, stmt in walk_program(program))
+    if readers > 1:
+        return f"`{buffer}` is read by {readers} statements"
+    values = meanings(kernel)
+    around = dict(_variables(kernel, path[3:], values))
+    used = [_variable(e, load.source.axes, around, values) for e in load.source.index]
+    named = [name for name in used if name]
+    if None in used or len(set(named)) < len(named):
+        return f"places of `{buffer}` are no blocks side by side"
+    for name, extent in around.items():
+        if name not in named and extent != 1:
+            times = "again" if extent is None else f"{extent} times"
+            return f"`{buffer}` is read {times} along `{name}`"
+    return ""
+
+
+def _variables(
+    kernel: Kernel, path: Path, values: dict[str, Expr]
+) -> Iterator[tuple[str, int | None]]:
+    """The variables of grids and loops around the statement at `path` of the kernel's body, each
+    with how many values it has, where that is known."""
+    for _, stmt in enclosing(kernel.body, path):
+        for axis in grid_axes(stmt):
+            yield axis.iv, try_evaluate(substitute(axis.extent, values), {})
+        if isinstance(stmt, For):
+            trips = (stmt.hi - stmt.lo) / stmt.step
+            yield stmt.iv, try_evaluate(substitute(trips, values), {})
+
+
+def _variable(
+    index: Expr, axes: tuple[TileAxis, ...], around: dict[str, int | None], values: dict[str, Expr]
+) -> str | None:
+    """The variable that picks the places along one index of a buffer, "" where they are always the
+    same; None where they may overlap."""
+    along = next((axis for axis in axes if index == sym(axis.name)), None)
+    start = substitute(index if along is None else along.start, values)
+    size = to_expr(1) if along is None else substitute(along.size, values)
+    if not start.free_symbols:
+        return ""
+    return next((name for name in around if start == sym(name) * size), None)
+
+
+def _marked(body: Body, buffers: tuple[str, ...]) -> Body:
+    def changed(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Load) and stmt.source.buffer in buffers:
+            return replace(stmt, evict_first=True)
+        return map_bodies(stmt, lambda nested: _marked(nested, buffers))
+
+    return tuple(map(changed, body))
