@@ -27,7 +27,8 @@ class Device:
     falls. flops_per_cycle: of the tensor cores of one SM, by element type. sustained_tflops: of the
     device, by element type, where power limits it, but for the first burst_us.
 
-    dram_tbps: what all SMs together receive from DRAM. l2_tbps: from L2 of panels that others read
+    dram_tbps: what all SMs together receive from DRAM, once_dram_tbps: of what loads say that they
+    read once (evict-first). l2_tbps: from L2 of panels that others read
     at the same time; skewed_l2_tbps: of those that no other does. sm_kb_per_us: what one SM can
     receive by descriptors, pointer_kb_per_us: by pointers. line_crossing: by which share a row
     takes an SM longer that does not begin at a line of 128 bytes; sector_crossing: by which more,
@@ -62,6 +63,7 @@ class Device:
     sustained_tflops: Mapping[str, float]
     burst_us: float
     dram_tbps: float
+    once_dram_tbps: float
     l2_tbps: float
     skewed_l2_tbps: float
     sm_kb_per_us: float

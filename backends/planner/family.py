@@ -55,7 +55,7 @@ def _vectors(p: Problem) -> Iterator[Config]:
     vectors = 1 << (few - 1).bit_length()
     for columns, depth, warps in VECTORS:
         tile = (vectors, columns, depth) if p.m <= p.n else (columns, vectors, depth)
-        config = Config(tile, num_warps=warps, num_stages=1, kind=Kind.GEMV)
+        config = Config(tile, "evict-first", num_warps=warps, num_stages=1, kind=Kind.GEMV)
         if vector_residents(config):
             yield config
 

@@ -24,6 +24,7 @@ from backends.planner.work import Work, work_of
 FITTED = (
     "busy_loss",
     "dram_tbps",
+    "once_dram_tbps",
     "l2_tbps",
     "skewed_l2_tbps",
     "sm_kb_per_us",

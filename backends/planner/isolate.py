@@ -51,6 +51,7 @@ def probes(sms: int) -> tuple[Probe, ...]:
         _deeper("l2_latency_us", chain, (64 * rows, 64 * columns), (32, 96)),
         _deeper("pointer_kb_per_us", "gemm 16x32x128 w4 s8", (16 * 8, 32 * (sms // 4)), (32, 96)),
         _deeper("outside_tbps", f"gemm 64x32x128 w4 s5: {_PLAIN}", (1, 32 * sms), (16, 48)),
+        _deeper("once_dram_tbps", "gemv 1x4x2048 w4 s1: evict-first", (1, 64 * sms), (2, 8)),
         *map(_slowness(rows, columns), (*LARGE, *SMALL)),
         _skewed("skewed_l2_tbps", sms),
         _tiles("refill_us", sms),

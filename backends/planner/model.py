@@ -8,7 +8,7 @@ from backends.planner.config import Config, Kind
 from backends.planner.device import Device
 from backends.planner.finish import epilogue_us, fold_us
 from backends.planner.norm import norm
-from backends.planner.panels import BLEND, LOADS, Overlapping, first_panel_us, phases
+from backends.planner.panels import BLEND, LOADS, Overlapping, dram_tbps, first_panel_us, phases
 from backends.planner.problem import Problem
 from backends.planner.work import Work, work_of
 
@@ -84,7 +84,7 @@ def _gemv(config: Config, problem: Problem, device: Device) -> Prediction:
     blocks = -(-max(problem.m, problem.n) // max(config.bm, config.bn))
     loads = blocks * -(-problem.k // config.bk)
     at_a_time = device.sms * max(1, vector_residents(config))
-    dram = problem.least_bytes / (device.dram_tbps * 1e6)
+    dram = problem.least_bytes / (dram_tbps(config, device) * 1e6)
     latency = max(loads / at_a_time, loads / blocks) * device.latency_us * _LOADED
     return Prediction(
         products=0,

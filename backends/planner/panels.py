@@ -7,7 +7,7 @@ from backends.planner.blocks import stage_bytes
 from backends.planner.config import Config
 from backends.planner.device import Device
 from backends.planner.norm import norm
-from backends.planner.passes_of import descriptors
+from backends.planner.passes_of import descriptors, reads_once
 from backends.planner.problem import Problem
 from backends.planner.tile_cost import issue_cycles, products_cycles, tiling
 from backends.planner.work import Phase, Work
@@ -90,7 +90,9 @@ def _overlapping(
         latency=phase.of_sm * panel.waited / phase.resident * us,
         l2=_l2(panel, config, problem, device, work, phase),
         link=max(received, _outside_us(config, problem, device) * of_all),
-        dram=_dram_bytes(config, problem, device, work) * of_all / (device.dram_tbps * 1e6),
+        dram=_dram_bytes(config, problem, device, work)
+        * of_all
+        / (dram_tbps(config, device) * 1e6),
     )
 
 
@@ -172,6 +174,11 @@ def _longer(row_bytes: int, device: Device) -> float:
     lines = 1 - gcd(row_bytes, _LINE_BYTES) / _LINE_BYTES
     sectors = 1 - gcd(row_bytes, _SECTOR_BYTES) / _SECTOR_BYTES
     return device.line_crossing * lines + device.sector_crossing * sectors
+
+
+def dram_tbps(config: Config, device: Device) -> float:
+    """What all SMs together receive from DRAM."""
+    return device.once_dram_tbps if reads_once(config) else device.dram_tbps
 
 
 def _dram_bytes(config: Config, problem: Problem, device: Device, work: Work) -> float:

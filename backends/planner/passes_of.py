@@ -6,6 +6,7 @@ from backends.planner.config import Config
 from passes.base import Pass
 from passes.descriptors import DescriptorsPass
 from passes.epilogue_pieces import EpiloguePiecesPass
+from passes.evict_first import EvictFirstPass
 from passes.flatten import FlattenPass
 from passes.pipeline import parse_pipeline
 from passes.stream_k import StreamKPass
@@ -32,6 +33,11 @@ def shares_tiles(config: Config) -> bool:
 def descriptors(config: Config) -> bool:
     """Whether tiles move by descriptors."""
     return any(isinstance(p, DescriptorsPass) for p in _passes(config.pipeline))
+
+
+def reads_once(config: Config) -> bool:
+    """Whether its loads say that nothing reads their elements again."""
+    return any(isinstance(p, EvictFirstPass) for p in _passes(config.pipeline))
 
 
 def overlaps_tiles(config: Config) -> bool:

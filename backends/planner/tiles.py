@@ -84,4 +84,12 @@ SKINNY = (
     Shape(64, 32, 2, 4, 6),
 )
 #: parts of the matrix that a block of a GEMV loads at a time: columns, and of K, with warps
-VECTORS = ((4, 2048, 8), (8, 1024, 4), (8, 512, 2), (16, 512, 8), (16, 256, 4))
+VECTORS = (
+    (4, 2048, 8),
+    (4, 2048, 4),
+    (4, 4096, 8),
+    (2, 2048, 2),
+    (8, 1024, 4),
+    (8, 512, 2),
+    (16, 256, 4),
+)

@@ -1,0 +1,122 @@
+"""Loads of elements that nothing reads again."""
+
+import re
+
+import pytest
+
+from backends.triton_codegen import compile, emit
+from loopir import build
+from loopir.nodes import Program
+from loopir.parser import parse
+from loopir.printer import to_text
+from passes.evict_first import EvictFirstPass
+from passes.lowering import lower
+from passes.pipeline import parse_pipeline
+from tests.support.texts import edited
+
+GEMM = """kernel @gemm(A: f16[M, K], B: f16[K, N], out C: f32[M, N])
+    where M = 32, N = 80, K = 100, BM = 32, BN = 32, BK = 16, P = max(1, ceildiv(K, BK)) {
+  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {
+    alloc acc: register f32[BM, BN]
+    alloc a: shared f16[BM, BK]
+    alloc b: shared f16[BK, BN]
+    fill acc, 0
+    reduce (acc: add) {
+      for kp in 0 .. P {
+        coop_load a, A[ti * BM +: BM, kp * BK +: BK] masked
+        coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked
+        barrier
+        dot acc, a, b
+        barrier
+      }
+    }
+    store C[ti * BM +: BM, tj * BN +: BN], acc masked
+  }
+}
+"""
+B = "coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked"
+
+
+def marked(program: Program) -> list[str]:
+    return re.findall(r"load \w+, (\w+)\[.* evict_first$", to_text(program), re.M)
+
+
+def apply(text: str) -> Program:
+    return EvictFirstPass().apply(parse(text))
+
+
+def found(text: str) -> list[str]:
+    """What the pass finds of each load."""
+    refused = EvictFirstPass().can_be_applied(parse(text)).explain()
+    return re.findall(r"^  found: (.*)$", refused, re.M)
+
+
+def test_what_one_block_alone_reads_is_marked():
+    assert marked(apply(GEMM)) == ["B"]
+    assert marked(apply(edited(GEMM, ("M = 32, N = 80", "M = 33, N = 30")))) == ["A"]
+    assert marked(apply(edited(GEMM, ("N = 80", "N = 30")))) == ["A", "B"]
+
+
+def test_control_columns_that_other_rows_of_tiles_read_are_not():
+    text = edited(GEMM, ("M = 32, N", "M = 65, N"))
+    assert found(text) == ["`A` is read 3 times along `tj`", "`B` is read 3 times along `ti`"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (("tj * BN +: BN] masked\n        b", "tj * 31 +: BN] masked\n        b"), "side by side"),
+        (("tj * BN +: BN] masked\n        b", "tj +: BN] masked\n        b"), "side by side"),
+        (("B[kp * BK +: BK, tj", "B[tj * BK +: BK, tj"), "side by side"),
+        (("K +: BK, tj * BN +: BN] masked\n", "K +: BK, 0 +: BN] masked\n"), "3 times along `tj`"),
+        ((B, f"{B}\n        {B}"), "read by 2 statements"),
+        (("where M = 32, ", "where "), "read again along `ti`"),
+    ],
+)
+def test_what_may_be_read_again_is_not_marked(edit: tuple[str, str], why: str):
+    whys = [text for text in found(edited(GEMM, edit)) if text.find("`B`") >= 0]
+    assert whys and all(why in text for text in whys)
+
+
+def test_a_loop_that_repeats_a_load_reads_again():
+    again = f"for r in 0 .. 2 {{\n          {B}\n        }}"
+    assert "`B` is read 2 times along `r`" in found(edited(GEMM, (B, again)))
+
+
+def test_windows_of_a_convolution_overlap():
+    conv = lower(build.conv_nest(1, 16, (8, 8), 16, (3, 3), padding=1), m=16, n=16, k=16)
+    refused = EvictFirstPass().can_be_applied(conv)
+    assert refused.codes == {"EF02"}
+    assert "no blocks side by side" in refused.explain()
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    ["evict-first,stream-k{units=3}", "evict-first,stream-k{splits=7}", "tile-order,evict-first"],
+)
+def test_the_word_stays_through_other_passes_and_through_text(pipeline: str):
+    program = parse_pipeline(pipeline).run(parse(GEMM))
+    assert marked(program) == ["B"]
+    assert parse(to_text(program)) == program
+
+
+def test_a_second_kernel_that_reads_the_parameter_keeps_it():
+    other = GEMM.replace("@gemm", "@other").replace("C", "D")
+    text = f"{GEMM}\n{other}"
+    assert set(found(text)) == {f"`{name}` is read by 2 statements" for name in "AB"}
+
+
+def test_the_backend_says_it_of_that_load_only():
+    source = emit(apply(GEMM)).source
+    assert source.count('eviction_policy="evict_first"') == 1
+    assert "eviction_policy" not in emit(parse(GEMM)).source
+
+
+def test_the_instruction_has_a_policy_where_a_load_goes_to_registers():
+    """Control: Triton's asynchronous copies, of two stages and more, have none."""
+    sass = {
+        stages: compile(apply(GEMM), "cuda:90", num_stages=stages).kernels[0].sass
+        for stages in (1, 3)
+    }
+    assert len(re.findall(r"LDG\.E\.EF", sass[1])) > 0
+    assert "LDG.E.EF" not in sass[3]
