@@ -27,8 +27,8 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Plan:
-    """All candidates of a problem, the fastest by prediction first; one that shares tiles out behind
-    those of whole tiles that it gains less than 2 % on."""
+    """All candidates of a problem, the fastest by prediction first; one that shares tiles out
+    stands behind those of whole tiles that it gains less than 2 % on."""
 
     problem: Problem
     device: Device

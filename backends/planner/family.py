@@ -102,25 +102,25 @@ def _moved(tile: Config, pipeline: str, p: Problem, device: Device) -> Iterator[
 def _walks(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """Persistent blocks, as many as run at the same time: whole tiles, or these and the tail shared
     out."""
+    for of_sm in range(1, min(2, residents(tile, p, device)) + 1):
+        walks = _walks_of(tile, p, device, of_sm * device.sms)
+        yield from (c for c in walks if residents(c, p, device) == of_sm)
+
+
+def _walks_of(tile: Config, p: Problem, device: Device, units: int) -> Iterator[Config]:
     tiles, panels = _counts(tile, p)
-    overlapped = replace(tile, launch_pdl=True)
     overlaps = _overlaps(tile, tiles, device)
-    is_small = tile.bm * tile.bn <= _ALIGNED_ELEMENTS  # flattened, its sums take far more registers
-    for turns in range(1, min(2, residents(tile, p, device)) + 1):
-        units = turns * device.sms
-        walks = [f"stream-k{{decomposition=data-parallel units={units}}}"] if tiles > units else []
-        made = [
-            config
-            for walk, more in product(walks, overlaps)
-            for config in _moved(tile, f"{_ORDER},{walk}{more}", p, device)
-        ]
-        made += [
-            config
-            for walk, more in product(_aligned(tile, tiles, panels, units), overlaps)
-            if not (is_small and more)
-            for config in _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
-        ]
-        yield from (c for c in made if residents(c, p, device) == turns)
+    if tiles > units:
+        walk = f"stream-k{{decomposition=data-parallel units={units}}}"
+        for more in overlaps:
+            yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
+    if tile.bm * tile.bn <= _ALIGNED_ELEMENTS:
+        overlaps = [
+            more for more in overlaps if not more
+        ]  # flattened, sums take far more registers
+    overlapped = replace(tile, launch_pdl=True)
+    for walk, more in product(_aligned(tile, tiles, panels, units), overlaps):
+        yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
 
 
 def _overlaps(tile: Config, tiles: int, device: Device) -> tuple[str, ...]:
