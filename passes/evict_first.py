@@ -14,7 +14,8 @@ asynchronous copies and its descriptors have none.
 
 Requires: EF01 the kernel's root is a grid of tiles; EF02 a parameter is read by one load alone,
     each element once: starts and indices are variables of the grid and of loops, each used once,
-    and any other variable around the load has one value; EF03 it is not marked yet.
+    any other variable around the load has one value, and no `while` is around it; EF03 it is not
+    marked yet. Parameters that may be the same storage count as one.
 Guarantees: same values, same bits. No workspace, no zeroing.
 Not handled: windows that overlap, elements read by hand-made indices.
 """
@@ -25,7 +26,8 @@ from typing import ClassVar
 
 from loopir.boxes import meanings
 from loopir.effects import buffers_read
-from loopir.nodes import Body, For, Grid, Kernel, Load, Program, Stmt, TileAxis
+from loopir.nodes import Body, For, Grid, Kernel, Load, Program, Stmt, TileAxis, While
+from loopir.printer import cond_text
 from loopir.symbols import Expr, substitute, sym, to_expr, try_evaluate
 from loopir.walk import Path, enclosing, grid_axes, map_bodies, walk, walk_program
 from passes.base import Pass, Refusal, Rows
@@ -97,9 +99,11 @@ def _loads(kernel: Kernel, at: Path) -> Iterator[tuple[Path, Load]]:
 def _read_again(program: Program, kernel: Kernel, path: Path, load: Load) -> str:
     """Why elements of the buffer may be read more than once; empty if they are not."""
     buffer = load.source.buffer
-    readers = sum(buffer in buffers_read(stmt) for _, stmt in walk_program(program))
+    same = _same_storage(program, buffer)
+    readers = sum(not same.isdisjoint(buffers_read(stmt)) for _, stmt in walk_program(program))
     if readers > 1:
-        return f"`{buffer}` is read by {readers} statements"
+        names = " or ".join(f"`{name}`" for name in sorted(same))
+        return f"{names} is read by {readers} statements"
     values = meanings(kernel)
     around = dict(_variables(kernel, path[3:], values))
     used = [_variable(e, load.source.axes, around, values) for e in load.source.index]
@@ -113,17 +117,25 @@ def _read_again(program: Program, kernel: Kernel, path: Path, load: Load) -> str
     return ""
 
 
+def _same_storage(program: Program, buffer: str) -> frozenset[str]:
+    """The buffer, and the parameters that may be the same storage."""
+    pairs = (frozenset((alias.a, alias.b)) for k in program.kernels for alias in k.aliases)
+    return frozenset((buffer,)).union(*(pair for pair in pairs if buffer in pair))
+
+
 def _variables(
     kernel: Kernel, path: Path, values: dict[str, Expr]
 ) -> Iterator[tuple[str, int | None]]:
     """The variables of grids and loops around the statement at `path` of the kernel's body, each
-    with how many values it has, where that is known."""
+    with how many values it has, where that is known; of a `while` the text of its head."""
     for _, stmt in enclosing(kernel.body, path):
         for axis in grid_axes(stmt):
             yield axis.iv, try_evaluate(substitute(axis.extent, values), {})
         if isinstance(stmt, For):
             trips = (stmt.hi - stmt.lo) / stmt.step
             yield stmt.iv, try_evaluate(substitute(trips, values), {})
+        if isinstance(stmt, While):
+            yield f"while {cond_text(stmt.cond)}", None
 
 
 def _variable(

@@ -121,3 +121,23 @@ def test_the_instruction_has_a_policy_where_a_load_goes_to_registers():
     }
     assert len(re.findall(r"LDG\.E\.EF", sass[1])) > 0
     assert "LDG.E.EF" not in sass[3]
+
+
+def test_a_while_around_a_load_reads_again():
+    turns = f"while i < 2 {{\n          {B}\n          set i = i + 1\n        }}"
+    text = edited(GEMM, (B, f"let i = 0\n        {turns}"))
+    assert "`B` is read again along `while i < 2`" in found(text)
+
+
+def test_parameters_that_may_be_the_same_storage_count_as_one():
+    text = edited(GEMM, ("M = 32, N = 80", "M = 32, N = 30"))
+    aliased = edited(
+        text, ("max(1, ceildiv(K, BK)) {", "max(1, ceildiv(K, BK))\n    alias(A, B) {")
+    )
+    assert found(aliased) == ["`A` or `B` is read by 2 statements"] * 2
+    assert marked(apply(text)) == ["A", "B"]
+
+
+def test_storage_that_is_written_too_is_read_once():
+    aliased = ("max(1, ceildiv(K, BK)) {", "max(1, ceildiv(K, BK))\n    alias(B, C) {")
+    assert marked(apply(edited(GEMM, aliased))) == ["B"]
