@@ -50,29 +50,18 @@ class EvictFirstPass(Pass):
 
     def match(self, program: Program) -> Plan | tuple[Refusal, ...]:
         """The parameters that are read once, or why there are none."""
-        reasons: list[Refusal] = []
-        found: dict[str, Load] = {}
-        for number, kernel in enumerate(program.kernels):
-            at: Path = ("kernels", number)
-            if not any(isinstance(stmt, Grid) for stmt in kernel.body):
-                hint = "run evict-first before the pass that makes the kernel persistent"
-                rule = "the kernel's root is a grid of tiles"
-                reasons.append(Refusal("EF01", rule, at, "no grid at its root", hint))
-                continue
-            for path, load in _loads(kernel, at):
-                why = _read_again(program, kernel, path, load)
-                if why:
-                    hint = "leave evict-first out for this program"
-                    reasons.append(Refusal("EF02", _RULE, path, why, hint))
-                else:
-                    found[load.source.buffer] = load
-        marked = tuple(name for name, load in found.items() if not load.evict_first)
+        found = [
+            judged
+            for n, kernel in enumerate(program.kernels)
+            for judged in _judged(program, kernel, n)
+        ]
+        once = [load for load in found if isinstance(load, Load)]
+        marked = tuple(load.source.buffer for load in once if not load.evict_first)
         if marked:
             return Plan(marked)
-        if found:
-            at = ("kernels", 0)
-            return (Refusal("EF03", "a load is marked once", at, "marked already", "leave it out"),)
-        return tuple(reasons) or (_no_load(),)
+        if once:
+            return (_marked_already(),)
+        return tuple(r for r in found if isinstance(r, Refusal)) or (_no_load(),)
 
     def rewrite(self, program: Program, plan: Plan) -> Program:
         kernels = (replace(k, body=_marked(k.body, plan.buffers)) for k in program.kernels)
@@ -82,15 +71,37 @@ class EvictFirstPass(Pass):
         return (("read once", ", ".join(plan.buffers)),)
 
 
-def _no_load() -> Refusal:
-    return Refusal("EF02", _RULE, ("kernels", 0), "no load of a parameter", "leave it out")
-
-
-def _loads(kernel: Kernel, at: Path) -> Iterator[tuple[Path, Load]]:
+def _judged(program: Program, number: int) -> Iterator[Load | Refusal]:
+    """Each load of a parameter that reads every element once, and why others may not."""
+    kernel = program.kernels[number]
+    at: Path = ("kernels", number)
+    if not any(isinstance(stmt, Grid) for stmt in kernel.body):
+        yield _no_grid(at)
+        return
     names = {param.name for param in kernel.params}
     for path, stmt in walk(kernel.body, (*at, "body")):
         if isinstance(stmt, Load) and stmt.source.buffer in names:
-            yield path, stmt
+            why = _read_again(program, kernel, path, stmt)
+            hint = "leave evict-first out for this program"
+            yield Refusal("EF02", _RULE, path, why, hint) if why else stmt
+
+
+def _no_grid(at: Path) -> Refusal:
+    """EF01"""
+    rule = "the kernel's root is a grid of tiles"
+    hint = "run it where there is one: behind offload, before what makes the kernel persistent"
+    return Refusal("EF01", rule, at, "no grid at its root", hint)
+
+
+def _no_load() -> Refusal:
+    """EF02"""
+    return Refusal("EF02", _RULE, ("kernels", 0), "no load of a parameter", "leave it out")
+
+
+def _marked_already() -> Refusal:
+    """EF03"""
+    at: Path = ("kernels", 0)
+    return Refusal("EF03", "a load is marked once", at, "marked already", "leave it out")
 
 
 # --- what is read once

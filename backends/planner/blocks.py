@@ -14,6 +14,7 @@ _OTHER_REGISTERS = 32  # of a thread, beside the accumulator
 _VECTOR_REGISTERS = 22  # the same, of a GEMV
 MOST_REGISTERS = 255  # of a thread
 GROUP_ROWS = 64  # of the products of a warp group
+_WORD_BYTES = 4  # of a register
 _OTHER_SHARED = 1024  # bytes that a block has beside its stages: barriers, and the system's own
 
 
@@ -70,16 +71,17 @@ def stage_bytes(config: Config, problem: Problem) -> int:
     return (config.bm + config.bn) * config.bk * problem.dtype.bytes
 
 
-def vector_registers(config: Config) -> float:
+def vector_registers(config: Config, problem: Problem) -> float:
     """Of a thread of a GEMV: sums for each vector, loads, and the rest."""
     vectors, many = sorted((config.bm, config.bn))
     elements = many * config.bk / (32 * config.num_warps)
-    return elements * (vectors + 0.5) + _VECTOR_REGISTERS
+    words = vectors * problem.accumulator.bytes + problem.dtype.bytes
+    return elements * words / _WORD_BYTES + _VECTOR_REGISTERS
 
 
-def vector_residents(config: Config) -> int:
+def vector_residents(config: Config, problem: Problem) -> int:
     """Blocks of a GEMV that an SM has at a time; none if they do not fit without spills."""
-    registers = vector_registers(config)
+    registers = vector_registers(config, problem)
     if registers > MOST_REGISTERS:
         return 0
     return min(_SM_BLOCKS, int(_SM_REGISTERS / (registers * 32 * config.num_warps)))

@@ -11,6 +11,7 @@ from backends.planner.device import Device
 from backends.planner.passes_of import walks_tiles
 from backends.planner.problem import Problem
 from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, VECTORS, Shape
+from loopir.build import Layout
 from passes.decomposition import KAligned
 
 _DESCRIPTOR_BYTES = 16  # rows of a tensor start at multiples of it, to be moved by descriptors
@@ -48,15 +49,18 @@ def _all(p: Problem, device: Device) -> Iterator[Config]:
 
 
 def _vectors(p: Problem) -> Iterator[Config]:
-    """Element by element, for a few rows or columns."""
+    """Element by element, for a few rows or columns, by blocks that read along K."""
     few = min(p.m, p.n)
-    if few > _MOST_VECTORS or p.batch > 1:
+    layout, along_k = (
+        (p.b_layout, Layout.COL_MAJOR) if p.m <= p.n else (p.a_layout, Layout.ROW_MAJOR)
+    )
+    if few > _MOST_VECTORS or p.batch > 1 or layout is not along_k:
         return
     vectors = 1 << (few - 1).bit_length()
     for columns, depth, warps in VECTORS:
-        tile = (vectors, columns, depth) if p.m <= p.n else (columns, vectors, depth)
+        tile = (vectors, columns, depth) if is_flat else (columns, vectors, depth)
         config = Config(tile, "evict-first", num_warps=warps, num_stages=1, kind=Kind.GEMV)
-        if vector_residents(config):
+        if columns > vectors and vector_residents(config, p):
             yield config
 
 

@@ -83,7 +83,7 @@ def _gemv(config: Config, problem: Problem, device: Device) -> Prediction:
     """A read of the matrix. A block loads its next part when the one before is multiplied."""
     blocks = -(-max(problem.m, problem.n) // max(config.bm, config.bn))
     loads = blocks * -(-problem.k // config.bk)
-    at_a_time = device.sms * max(1, vector_residents(config))
+    at_a_time = device.sms * max(1, vector_residents(config, problem))
     dram = problem.least_bytes / (dram_tbps(config, device) * 1e6)
     latency = max(loads / at_a_time, loads / blocks) * device.latency_us * _LOADED
     return Prediction(

@@ -110,7 +110,8 @@ class MemoryWriter(DescriptorWriter):
         other = number_text(converted(load.otherwise.value, tile.dtype), tile.dtype)
         masked = [f"mask={place.mask}", f"other={other}"] if place.mask else []
         cache = self._cache(load.source.buffer)
-        eviction = 'eviction_policy="evict_first"' if load.evict_first else ""
+        is_streamed = load.evict_first and not cache  # PTX has no .cg with a policy
+        eviction = 'eviction_policy="evict_first"' if is_streamed else ""
         items = [i for i in (place.pointer, *masked, cache, eviction) if i]
         if self._is_ordered(load.source.buffer):
             self.helpers.add("from_slot")

@@ -141,3 +141,11 @@ def test_parameters_that_may_be_the_same_storage_count_as_one():
 def test_storage_that_is_written_too_is_read_once():
     aliased = ("max(1, ceildiv(K, BK)) {", "max(1, ceildiv(K, BK))\n    alias(B, C) {")
     assert marked(apply(edited(GEMM, aliased))) == ["B"]
+
+
+def test_a_workspace_is_read_from_the_shared_cache_whatever_the_word():
+    """PTX has no `.cg` with a policy."""
+    program = parse_pipeline("stream-k{splits=7 merge=fixup}").run(parse(GEMM))
+    text = re.sub(r"(load \w+, partials\[.*)$", r"\1 evict_first", to_text(program), flags=re.M)
+    assert "evict_first" in text
+    assert "eviction_policy" not in emit(parse(text)).source

@@ -125,3 +125,31 @@ def test_without_rows_at_multiples_of_16_bytes_tiles_move_by_pointers():
 @pytest.mark.parametrize("field", ["m", "n", "batch"])
 def test_an_empty_result_has_no_candidate(field: str):
     assert family(replace(PROBLEMS[0], **{field: 0}), H200) == []
+
+
+@pytest.mark.parametrize("text", ["2048x2x2048", "4096x4x2048", "2x2048x2048", "5000x3x4096 f32"])
+def test_every_candidate_for_few_rows_or_columns_can_be_built(text: str):
+    problem = Problem.parse(text)
+    members = family(problem, H200)
+    assert any(c.kind is Kind.GEMV for c in members)
+    for config in members:
+        config.program(problem)
+
+
+@pytest.mark.parametrize("text", ["1x4096x4096 bf16 row*row", "4096x1x4096 bf16 col*col"])
+def test_a_gemv_reads_its_matrix_along_k(text: str):
+    """Control: with the other layout of the matrix there are some."""
+    problem = Problem.parse(text)
+    assert not any(c.kind is Kind.GEMV for c in family(problem, H200))
+    turned = replace(problem, a_layout="row", b_layout="col")
+    assert any(c.kind is Kind.GEMV for c in family(turned, H200))
+
+
+@pytest.mark.parametrize("text", ["1x4096x4096 f64", "2x4096x4096 f64", "4x4096x4096 f32"])
+def test_no_gemv_of_wide_types_spills(text: str):
+    problem = Problem.parse(text)
+    vectors = [c for c in family(problem, H200) if c.kind is Kind.GEMV]
+    assert vectors
+    for config in vectors:
+        (kernel,) = compile(config.program(problem), "cuda:90", **config.settings()).kernels
+        assert kernel.spill_bytes == 0, str(config)
