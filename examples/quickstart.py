@@ -18,10 +18,7 @@ def main() -> None:
     rewritten = pipeline.run(program)
     section("IR before", to_text(program))
     section(f"IR after {PIPELINE}", to_text(rewritten))
-    section(
-        "The schedule, explained, on a device of 12 SMs",
-        explain(program, pipeline.passes[0], sms=12),
-    )
+    section("The schedule on 12 SMs, explained", explain(program, pipeline.passes[0], sms=12))
     section("Triton source", emit(rewritten, pipeline=PIPELINE).source)
     section("Result, in Triton's interpreter", run_and_check(rewritten))
     section("Ahead of time, for an H100 or H200", compile_ahead(rewritten))

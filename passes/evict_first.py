@@ -50,11 +50,7 @@ class EvictFirstPass(Pass):
 
     def match(self, program: Program) -> Plan | tuple[Refusal, ...]:
         """The parameters that are read once, or why there are none."""
-        found = [
-            judged
-            for n, kernel in enumerate(program.kernels)
-            for judged in _judged(program, kernel, n)
-        ]
+        found = [each for n in range(len(program.kernels)) for each in _judged(program, n)]
         once = [load for load in found if isinstance(load, Load)]
         marked = tuple(load.source.buffer for load in once if not load.evict_first)
         if marked:

@@ -51,10 +51,9 @@ def _all(p: Problem, device: Device) -> Iterator[Config]:
 def _vectors(p: Problem) -> Iterator[Config]:
     """Element by element, for a few rows or columns, by blocks that read along K."""
     few = min(p.m, p.n)
-    layout, along_k = (
-        (p.b_layout, Layout.COL_MAJOR) if p.m <= p.n else (p.a_layout, Layout.ROW_MAJOR)
-    )
-    if few > _MOST_VECTORS or p.batch > 1 or layout is not along_k:
+    is_flat = p.m <= p.n
+    along_k = p.b_layout is Layout.COL_MAJOR if is_flat else p.a_layout is Layout.ROW_MAJOR
+    if few > _MOST_VECTORS or p.batch > 1 or not along_k:
         return
     vectors = 1 << (few - 1).bit_length()
     for columns, depth, warps in VECTORS:
