@@ -12,28 +12,10 @@ from loopir.printer import to_text
 from passes.evict_first import EvictFirstPass
 from passes.lowering import lower
 from passes.pipeline import parse_pipeline
+from tests.support import texts
 from tests.support.texts import edited
 
-GEMM = """kernel @gemm(A: f16[M, K], B: f16[K, N], out C: f32[M, N])
-    where M = 32, N = 80, K = 100, BM = 32, BN = 32, BK = 16, P = max(1, ceildiv(K, BK)) {
-  grid (ti, tj) in [ceildiv(M, BM), ceildiv(N, BN)] {
-    alloc acc: register f32[BM, BN]
-    alloc a: shared f16[BM, BK]
-    alloc b: shared f16[BK, BN]
-    fill acc, 0
-    reduce (acc: add) {
-      for kp in 0 .. P {
-        coop_load a, A[ti * BM +: BM, kp * BK +: BK] masked
-        coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked
-        barrier
-        dot acc, a, b
-        barrier
-      }
-    }
-    store C[ti * BM +: BM, tj * BN +: BN], acc masked
-  }
-}
-"""
+GEMM = edited(texts.GEMM, ("M = 96, N", "M = 32, N"))  # one row of tiles
 B = "coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked"
 
 

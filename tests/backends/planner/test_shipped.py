@@ -145,6 +145,7 @@ def test_a_gemv_reads_its_matrix_along_k(text: str):
     assert any(c.kind is Kind.GEMV for c in family(turned, H200))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", ["1x4096x4096 f64", "2x4096x4096 f64", "4x4096x4096 f32"])
 def test_no_gemv_of_wide_types_spills(text: str):
     problem = Problem.parse(text)
