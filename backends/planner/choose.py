@@ -47,6 +47,7 @@ class Plan:
                 f"{self.problem} on {self.device.name}: {chosen.prediction.time:.1f} us predicted, "
                 f"bound by {chosen.prediction.binds.value}",
                 f"  {chosen.config}",
+                "  its parts, which overlap, so that they do not add up:",
                 *(f"    {term.value:24} {us:9.2f} us" for term, us in parts if us >= 0.005),
                 f"  runners-up of {len(self.ranked)} candidates:",
                 *(_line(r, chosen) for r in self.ranked[1:shown]),
