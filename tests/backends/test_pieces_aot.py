@@ -108,6 +108,7 @@ def test_an_epilogue_in_pieces_spills_nothing(name: str):
     assert kernel.warnings == ()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", [(1925, 4352, 3144), (7272, 5416, 1168)], ids=str)
 @pytest.mark.parametrize(("tile", "stages"), [(TILE, 4), ((128, 128, 64), 4)], ids=str)
 def test_loops_over_parts_of_tiles_are_fused_and_keep_their_stages(shape, tile, stages: int):

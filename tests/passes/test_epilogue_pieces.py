@@ -172,9 +172,9 @@ def test_a_tail_is_cut_where_its_columns_do_not_mix(name: str):
 
 
 @pytest.mark.timeout(120)
-def test_pieces_keep_every_bit_of_random_programs():
-    cut = 0
-    for seed in range(250):
+def test_pieces_keep_every_bit_of_random_programs(request: pytest.FixtureRequest):
+    cut, count = 0, 1000 if request.config.getoption("--long") else 120
+    for seed in range(count):
         case = legal_case(seed)
         made = random_stream_k(Random(seed), case)
         walked = made.apply(case.program) if made.can_be_applied(case.program) else case.program
@@ -183,7 +183,7 @@ def test_pieces_keep_every_bit_of_random_programs():
             cut += 1
             after = pieces_of(walked)
             assert not difference(case.program, after, case.sizes, seed), f"seed {seed}"
-    assert cut > 50
+    assert cut > count // 5
 
 
 def test_a_wrong_part_is_noticed(monkeypatch: pytest.MonkeyPatch):
