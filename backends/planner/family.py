@@ -117,10 +117,9 @@ def _walks_of(tile: Config, p: Problem, device: Device, units: int) -> Iterator[
         walk = f"stream-k{{decomposition=data-parallel units={units}}}"
         for more in overlaps:
             yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
-    if tile.bm * tile.bn <= _ALIGNED_ELEMENTS:
-        overlaps = [
-            more for more in overlaps if not more
-        ]  # flattened, sums take far more registers
+    is_small = tile.bm * tile.bn <= _ALIGNED_ELEMENTS  # flattened, its sums take far more registers
+    if is_small:
+        overlaps = tuple(more for more in overlaps if not more)
     overlapped = replace(tile, launch_pdl=True)
     for walk, more in product(_aligned(tile, tiles, panels, units), overlaps):
         yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
