@@ -8,9 +8,9 @@ After `evict-first`:
           coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked evict_first
 
 The word is a hint to the backend (`eviction_policy="evict_first"` of `tl.load`). A cold read of 117
-MB took 32.2 us on an H200 with it and 36.5 without: lines that wait to be written back need not be
-driven out. Triton 3.6 gives it to loads that go to registers only, as those of a GEMV; its
-asynchronous copies and its descriptors have none.
+MB took 32.2 us on an H200 with it and 36.7 without, it seems since lines that wait to be written
+back need not be driven out. Triton 3.6 gives it to loads that go to registers only, as those of a
+GEMV; its asynchronous copies and its descriptors have none.
 
 Requires: EF01 the kernel's root is a grid of tiles; EF02 a parameter is read by one load alone,
     each element once: starts and indices are variables of the grid and of loops, each used once,

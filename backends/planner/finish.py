@@ -49,7 +49,7 @@ def fold_us(config: Config, problem: Problem, device: Device, work: Work) -> flo
 
 
 def _second_launch(config: Config, device: Device) -> float:
-    """Its blocks take their places before the first kernel ends: they need no shared memory."""
+    """Its blocks take their places before the first kernel ends: they need little shared memory."""
     return device.overlapped_launch_us if config.launch_pdl else device.next_launch_us
 
 

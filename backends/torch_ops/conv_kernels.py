@@ -2,24 +2,21 @@
 kept."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
 
-from backends.torch_ops.conv_tiles import Convolution, cuts
+from backends.torch_ops.conv_tiles import Convolution, cut
 from backends.triton_codegen.compile import CompiledKernel, compile
 from backends.triton_codegen.ops.devices import device_of
 from backends.triton_codegen.ops.matmul import matmul as planned
 from backends.triton_codegen.ops.operands import DTYPES
 from loopir.build import Activation, ConvLayout, Epilogue
-from loopir.errors import LoopIRError
 from passes.pipeline import parse_pipeline
 
 Steps: TypeAlias = tuple[Sequence[int], Sequence[int], Sequence[int]]
 _PLAIN = ((1, 1), (0, 0), (1, 1))
-_MOST_KERNELS = 1024
-#: of earlier calls, by all that they depend on
-kernels: dict[tuple[Any, ...], CompiledKernel] = {}
 
 
 def has_channels_last(x: torch.Tensor, weight: torch.Tensor) -> bool:
@@ -48,48 +45,26 @@ def convolve(
         planned(x, weight.flatten(1).t(), bias=bias, activation=activation, out=y)
         return
     types = x.dtype, bias is not None, activation
-    key = x.shape, weight.shape, exact, channels_last, types, x.get_device()
-    tensors = [t for t in (x, weight, bias, y) if t is not None]
-    kernel = kernels.get(key)
-    if kernel is not None:
-        kernel(*tensors)
-    else:
-        if len(kernels) >= _MOST_KERNELS:
-            kernels.clear()
-        kernels[key] = _first_that_runs(_what(*key[:-1]), key[-1], tensors)
+    kernel = kernel_of(x.shape, weight.shape, exact, channels_last, types, x.get_device())
+    kernel(*(t for t in (x, weight, bias, y) if t is not None))
 
 
-def _first_that_runs(
-    what: Convolution, index: int, tensors: Sequence[torch.Tensor]
-) -> CompiledKernel:
-    """For the device `index`; that of the CPU, -1, is interpreted. A compiler may refuse the best
-    cut."""
-    refusals: list[LoopIRError] = []
-    for found in cuts(what, device_of(index)):
-        try:
-            program = parse_pipeline(found.pipeline).run(what.nest())
-            target = "interpret" if index < 0 else "jit"
-            kernel = compile(program, target, settings=found.settings, pipeline=found.pipeline)
-            kernel(*tensors)
-            return kernel
-        except LoopIRError as error:
-            refusals.append(error)
-    raise refusals[0]
-
-
-def _what(
+@lru_cache(maxsize=1024)
+def kernel_of(
     images: torch.Size,
     filters: torch.Size,
     steps: tuple[Any, ...],
     channels_last: bool,
     types: tuple[torch.dtype, bool, Activation | None],
-) -> Convolution:
-    """`types`: of all tensors, whether there is a bias, the activation."""
+    index: int,
+) -> CompiledKernel:
+    """For the device `index`; that of the CPU, -1, is interpreted. `types`: of all tensors, whether
+    there is a bias, the activation."""
     dtype, activation = DTYPES[types[0]], types[2]
     channel, pixel = (3, slice(1, 3)) if channels_last else (1, slice(2, 4))
     size, window = images[pixel], filters[pixel]
     stride, padding, dilation = steps
-    return Convolution(
+    what = Convolution(
         batch=images[0],
         channels=images[channel],
         size=(size[0], size[1]),
@@ -102,3 +77,8 @@ def _what(
         dtype=dtype,
         epilogue=Epilogue(bias=dtype if types[1] else None, activation=activation),
     )
+    tile = cut(what)
+    pipeline = tile.pipeline(what, device_of(index).sms)
+    program = parse_pipeline(pipeline).run(what.nest())
+    target = "interpret" if index < 0 else "jit"
+    return compile(program, target, settings=tile.settings, pipeline=pipeline)

@@ -12,7 +12,7 @@ from torch import nn
 from torch.library import opcheck
 
 from backends.torch_ops import CompileBackend, conv2d, linear, matmul
-from backends.torch_ops.conv_kernels import kernels
+from backends.torch_ops.conv_kernels import kernel_of
 from backends.triton_codegen.ops.matmul import plan_for
 from tests.support.numerics import laid_out, normal
 from tests.support.torch_ops import check_conv2d, check_linear, check_matmul, distance
@@ -104,7 +104,7 @@ def test_conv2d_of_one_image_shares_its_sums_and_of_one_pixel_is_a_product():
     check_conv2d(conv2d(x, weight, padding=1), x, weight, None, {"padding": 1})
     types = BF16, False, None
     steps = ((1, 1), (1, 1), (1, 1))
-    kernel = kernels[(1, 14, 14, 256), (256, 3, 3, 256), steps, True, types, 0]
+    kernel = kernel_of((1, 14, 14, 256), (256, 3, 3, 256), steps, True, types, 0)
     assert kernel.module.program.workspaces
     pixel = t(64, 256, 1, 1, seed=3)
     check_conv2d(conv2d(x, pixel), x, pixel, None, {})
