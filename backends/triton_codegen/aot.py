@@ -1,6 +1,7 @@
 """Compiles a kernel ahead of time, on any machine: no GPU, no driver."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -195,13 +196,16 @@ def _compiled(
 
     if module.settings.launch_pdl and len(module.kernels) > 1 and not target.has_descriptors:
         raise CodegenError(f"{target.text}: launch_pdl needs cuda:90 or newer")
-    function = getattr(load(module.source), info.name)
+    namespace = load(module.source)
+    function = getattr(namespace, info.name)
     signature = {a.name: _signature(a) for a in info.args}
     constants = {(i,): a.value for i, a in enumerate(info.args) if a.kind is ArgKind.CONSTANT}
     attributes = {(i,): _DIVISIBLE for i, a in enumerate(info.args) if a in aligned}
     source = ASTSource(function, signature, constants, attributes)
+    policies = namespace._reading_once(info.once) if info.once else nullcontext()
     try:
-        return triton.compile(source, target=_gpu(target), options=_options(module))
+        with policies:
+            return triton.compile(source, target=_gpu(target), options=_options(module))
     except Exception as error:  # Triton raises many classes, RuntimeError among them
         raise CodegenError(f"{target.text}: Triton cannot compile @{info.name}: {error}") from error
 

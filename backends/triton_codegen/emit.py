@@ -35,7 +35,7 @@ def emit(program: Program, settings: Settings | None = None, pipeline: str = "")
     source = "".join(
         (
             _header(program, settings, pipeline),
-            _THREADING if parts.all else "",
+            _standard_imports(infos, bool(parts.all)),
             _IMPORTS,
             _DESCRIPTOR_IMPORT if any(i.described for i in infos) else "",
             "\n\n",
@@ -57,7 +57,13 @@ def _infos(program: Program, texts: list[KernelText]) -> tuple[KernelInfo, ...]:
     return tuple(found[k.name] for k in program.kernels)
 
 
-_THREADING = "import threading\n\n"
+def _standard_imports(infos: tuple[KernelInfo, ...], has_workspace: bool) -> str:
+    has_policies = any(info.described and info.described.once for info in infos)
+    names = ["contextlib", "re"] if has_policies else []
+    names += ["threading"] if has_policies or has_workspace else []
+    return "".join(f"import {name}\n" for name in names) + ("\n" if names else "")
+
+
 _IMPORTS = "import torch\nimport triton\nimport triton.language as tl\n"
 _DESCRIPTOR_IMPORT = "from triton.tools.tensor_descriptor import TensorDescriptor\n"
 

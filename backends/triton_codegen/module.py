@@ -36,7 +36,8 @@ class KernelArg:
 
     A TENSOR has `dtype`; so has a STRIDE, and `dim`: it is passed in bytes; a CONSTANT has `value`;
     SIZE is a 64-bit integer known at launch. A DESCRIPTOR has `dtype`, and moves a `box` of the
-    tensor, whose dimensions it has in the `order` said, the contiguous one last.
+    tensor, whose dimensions it has in the `order` said, the contiguous one last; `once`: every load
+    through it is `evict_first`.
     """
 
     name: str
@@ -47,6 +48,7 @@ class KernelArg:
     value: int | None = None
     order: tuple[int, ...] = ()
     box: tuple[int, ...] = ()
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,12 @@ class KernelInfo:
     args: tuple[KernelArg, ...]
     blocks: Expr
     described: "KernelInfo | None" = None
+
+    @property
+    def once(self) -> tuple[int, ...]:
+        """Which of its descriptors, by number, are of what is read once."""
+        descriptors = (arg for arg in self.args if arg.kind is ArgKind.DESCRIPTOR)
+        return tuple(i for i, arg in enumerate(descriptors) if arg.once)
 
 
 @dataclass(frozen=True)

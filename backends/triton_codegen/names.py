@@ -10,7 +10,9 @@ from loopir.errors import CodegenError
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: what an emitted file itself says at its top level or calls by name
-FILE_NAMES = frozenset({"torch", "triton", "tl", "threading", "launch", "TensorDescriptor"})
+FILE_NAMES = frozenset(
+    {"torch", "triton", "tl", "contextlib", "re", "threading", "launch", "TensorDescriptor"}
+)
 
 
 #: keywords of a launch, which an argument of the kernel would hide

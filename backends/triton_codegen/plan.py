@@ -52,6 +52,7 @@ class PlanWriter:
             *(["_sm_count"] if self.sizes.picked else []),
             *(["_workspace"] if parts.all else []),
             *(["_descriptors"] if any(i.described for i in infos) else []),
+            *(["_policies"] if any(i.described and i.described.once for i in infos) else []),
         }
 
     @property
@@ -233,7 +234,9 @@ class PlanWriter:
         if info.described is None:
             return _indented(self._call_lines(call, info, ","))
         pointers = tuple_text(self._places(info, ArgKind.TENSOR))
-        head = f"_DescribedCall({info.described.name}, {pointers}, {boxes}, {blocks}, ("
+        once = info.described.once
+        call_of = f"_OnceCall({info.described.name}, {once}" if once else f"_DescribedCall({info.described.name}"
+        head = f"{call_of}, {pointers}, {boxes}, {blocks}, ("
         params = tuple_text([t for t in self.buffers(info) if t in self.tensors.values()])
         lines = [
             *self._call_lines(head, info.described),

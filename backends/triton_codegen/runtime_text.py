@@ -7,6 +7,7 @@ They stand in the file as they stand here, since it may import nothing of this t
 import re
 
 from backends.triton_codegen.descriptor_text import DESCRIPTORS
+from backends.triton_codegen.policy_text import POLICIES
 from backends.triton_codegen.workspace_text import WORKSPACE
 from loopir.workspaces import ALIGNMENT
 
@@ -140,10 +141,14 @@ class _Call:
         if self.run is not None:
             self.run(*buffers)
         elif self.blocks > 0:
-            kernel = self.function[(self.blocks,)](*self.arguments(buffers), **self.options)
+            kernel = self.compiled(buffers)
             # None: interpreted. On AMD Triton also specialises for the size of the storage.
             if kernel is not None and torch.version.hip is None:
                 self.run = self._runner(kernel)
+
+    def compiled(self, buffers):
+        """The kernel, after a launch through Triton."""
+        return self.function[(self.blocks,)](*self.arguments(buffers), **self.options)
 
     def arguments(self, buffers):
         """What Triton is given."""
@@ -255,6 +260,7 @@ FUNCTIONS = {
     "_plan": _PLAN,
     "_workspace": WORKSPACE,
     "_descriptors": DESCRIPTORS,
+    "_policies": POLICIES,
 }
 
 #: names that the text above defines at the top level of a file
@@ -264,7 +270,7 @@ RUNTIME_NAMES = frozenset(
     for name in re.findall(r"^(?:def |class )?(\w+)(?: =|\(|:)", text, re.MULTILINE)
 ) | {"_plan", "_parts", "_run", "workspace_bytes", "new_workspace"}
 
-_OPTIONAL = frozenset({"_size", "_sm_count", "_workspace", "_descriptors"})
+_OPTIONAL = frozenset({"_size", "_sm_count", "_workspace", "_descriptors", "_policies"})
 
 
 def runtime_text(called: set[str]) -> str:

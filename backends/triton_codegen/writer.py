@@ -48,6 +48,7 @@ class KernelWriter:
         self.tiles: dict[str, Tile] = {}
         self.used_strides: set[str] = set()
         self.descriptors: dict[tuple[str, tuple[int, ...], tuple[int, ...]], KernelArg] = {}
+        self.loads_once: dict[str, bool] = {}  # by descriptor: whether all its loads are evict_first
         self.buffers = {b.name: self._buffer(b) for b in used_buffers(program, self.kernel)}
         self.constants = {**self._workspace_constants(), **constants(self.kernel)}
         self.scalar_names = self._size_names()
@@ -81,7 +82,7 @@ class KernelWriter:
         return Buffer(text, source, tuple(strides))
 
     def args(self) -> tuple[KernelArg, ...]:
-        used = self.scalars.used & self.size_symbols
+        used, described = self.scalars.used & self.size_symbols, self.descriptors.values()
         pointed = pointed_buffers(self.kernel) if self.descriptors else self.buffers.keys()
         tensors = [
             KernelArg(b.name, ArgKind.TENSOR, n, dtype=b.source.dtype)
@@ -98,7 +99,7 @@ class KernelWriter:
         fixed = [n for n in self.scalar_names if n in used and n in self.constants]
         return (
             *tensors,
-            *self.descriptors.values(),
+            *(replace(a, once=self.loads_once.get(a.name, False)) for a in described),
             *strides,
             *(KernelArg(self.scalar_names[n], ArgKind.SIZE, n) for n in sizes),
             *(
