@@ -10,13 +10,13 @@ from backends.planner.config import Config, Kind
 from backends.planner.device import Device
 from backends.planner.passes_of import walks_tiles
 from backends.planner.problem import Problem
-from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, VECTORS, Shape
+from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, STREAMING, VECTORS, Shape
 from loopir.build import Layout
 from passes.decomposition import KAligned
 
 _DESCRIPTOR_BYTES = 16  # rows of a tensor start at multiples of it, to be moved by descriptors
 _WASTE = 2.5  # computed over needed elements of C, beyond which a tile is too large
-_FEW_ROWS = 64  # of C, up to which loads are all that counts
+_FEW_ROWS = 128  # of C, up to which loads are all that counts
 _MOST_VECTORS = 8  # rows or columns of C that a GEMV computes
 _SPLITS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 _TRIED_SPLITS = 3  # of these, for one tile
@@ -65,13 +65,15 @@ def _vectors(p: Problem) -> Iterator[Config]:
 
 def _thin(p: Problem, device: Device) -> Iterator[Config]:
     """Of few rows or, turned, of few columns."""
-    is_flat = p.m <= p.n
-    fitting = max(16, 2 * min(p.m, p.n))
+    is_flat, few = p.m <= p.n, min(p.m, p.n)
+    fitting = max(16, 2 * few)
     for shape in (s for s in SKINNY if _rows(s) <= fitting):
         yield from _unmoved((shape if is_flat else shape.turned).config(p), p, device)
     for shape in (s for s in NARROW if _rows(s) <= fitting):
         tile = (shape if is_flat else shape.turned).config(p, swapped=is_flat)
         yield from _scheduled(tile, p, device)
+    for shape in (s for s in STREAMING if few <= _rows(s) <= fitting and can_move(p)):
+        yield from _scheduled((shape if is_flat else shape.turned).config(p), p, device)
 
 
 def _rows(shape: Shape) -> int:
@@ -85,7 +87,7 @@ def _scheduled(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """`tile` with each decomposition that its tiles ask for, moved by descriptors if they can."""
     if _waste(tile, p) > _WASTE:
         return
-    yield from _moved(tile, _ORDER, p, device)
+    yield from _moved(tile, _order(tile, p), p, device)
     yield from _walks(tile, p, device)
     yield from _parts(tile, p, device)
 
@@ -116,13 +118,21 @@ def _walks_of(tile: Config, p: Problem, device: Device, units: int) -> Iterator[
     if tiles > units:
         walk = f"stream-k{{decomposition=data-parallel units={units}}}"
         for more in overlaps:
-            yield from _moved(tile, f"{_ORDER},{walk}{more}", p, device)
+            yield from _moved(tile, f"{_order(tile, p)},{walk}{more}", p, device)
     is_small = tile.bm * tile.bn <= _ALIGNED_ELEMENTS  # flattened, its sums take far more registers
     if is_small:
         overlaps = tuple(more for more in overlaps if not more)
     overlapped = replace(tile, launch_pdl=True)
     for walk, more in product(_aligned(tile, tiles, panels, units), overlaps):
-        yield from _moved(overlapped, f"{_ORDER},{walk}{more}", p, device)
+        yield from _moved(overlapped, f"{_order(tile, p)},{walk}{more}", p, device)
+
+
+def _order(tile: Config, p: Problem) -> str:
+    """Which tile is next, where there are several rows and columns of them; else how the operand of
+    which they share nothing is read, once."""
+    if not can_move(p) or any(isinstance(extent, tuple) for extent in tile.tile):
+        return _ORDER
+    return "evict-first" if p.m <= tile.bm or p.n <= tile.bn else _ORDER
 
 
 def _overlaps(tile: Config, tiles: int, device: Device) -> tuple[str, ...]:
@@ -147,12 +157,13 @@ def _aligned(tile: Config, tiles: int, panels: int, units: int) -> Iterator[str]
 
 def _parts(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """All tiles shared out alike, folded by a second kernel or by the last to arrive."""
+    order = _order(tile, p)
     for splits in _splits(tile, p, device):
         options = f"slot-layout=auto decomposition=split-k splits={splits} {_NEIGHBOURS}"
         overlapped = replace(tile, launch_pdl=True)
-        yield from _moved(overlapped, f"{_ORDER},stream-k{{merge=fixup {options}}}", p, device)
+        yield from _moved(overlapped, f"{order},stream-k{{merge=fixup {options}}}", p, device)
         if splits <= _MOST_ARRIVALS and not _is_full(tile):
-            yield from _moved(tile, f"{_ORDER},stream-k{{merge=workspace {options}}}", p, device)
+            yield from _moved(tile, f"{order},stream-k{{merge=workspace {options}}}", p, device)
 
 
 def _unmoved(tile: Config, p: Problem, device: Device) -> Iterator[Config]:

@@ -64,9 +64,13 @@ SMALL = (
 )
 #: tiles of few rows, computed transposed, so that their long side is that of the tensor cores
 NARROW = (
+    Shape(16, 64, 4, 4, 5),
+    Shape(16, 64, 4, 4, 4),
     Shape(16, 64, 2, 4, 6),
     Shape(16, 128, 2, 4, 4),
+    Shape(32, 64, 4, 4, 4),
     Shape(32, 64, 2, 4, 6),
+    Shape(32, 64, 2, 4, 4),
     Shape(32, 128, 2, 4, 4),
     Shape(64, 64, 2, 4, 4),
     Shape(64, 128, 2, 4, 3),
@@ -82,6 +86,20 @@ SKINNY = (
     Shape(32, 64, 2, 4, 5),
     Shape(64, 32, 1, 4, 8),
     Shape(64, 32, 2, 4, 6),
+)
+#: tiles of all rows, where there are few, that stream a matrix past them by descriptors
+STREAMING = (
+    Shape(16, 16, 4, 2, 4),
+    Shape(16, 32, 4, 4, 4),
+    Shape(16, 32, 2, 4, 6),
+    Shape(16, 64, 2, 4, 6),
+    Shape(32, 32, 2, 4, 6),
+    Shape(32, 64, 2, 4, 6),
+    Shape(64, 32, 4, 4, 4),
+    Shape(64, 32, 2, 4, 8),
+    Shape(64, 64, 2, 4, 6),
+    Shape(128, 32, 2, 4, 5),
+    Shape(128, 64, 1, 4, 8),
 )
 #: parts of the matrix that a block of a GEMV loads at a time: columns, and of K, with warps
 VECTORS = (

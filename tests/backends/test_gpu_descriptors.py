@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 import torch
+import triton
 
 from backends.triton_codegen import CompiledKernel, compile
 from loopir.build import gemm
@@ -98,6 +99,23 @@ def test_walks_have_the_bits_of_pointers(pipeline: str, shape):
     kernels = both(program, pipeline, num_stages=4, num_warps=4)
     check_equal_bits(kernels, *operands(m, n, k, "bf16", "row", "col"), (m, n), torch.bfloat16)
     assert set(calls_of(kernels[1])) == {"_DescribedCall"}
+
+
+@only_with_descriptors
+@pytest.mark.parametrize("pipeline", WALKS)
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_what_is_read_once_has_a_policy_and_the_same_bits(dtype: str, pipeline: str):
+    m, n, k = 56, 1000, 1096
+    program = gemm(m, n, k, dtype, tile=(64, 64, 32), b_layout="col")
+    once = jit(program, f"evict-first,{pipeline},descriptors".replace(",,", ","))
+    kernels = jit(program, f"{pipeline},descriptors".strip(",")), once
+    check_equal_bits(kernels, *operands(m, n, k, dtype, "row", "col"), (m, n))
+    assert "_OnceCall" in calls_of(once)
+    first = once.module.kernels[0].described
+    assert first is not None
+    compiled = getattr(once.namespace, first.name).device_caches[0][0].values()
+    assert all(".L2::cache_hint" in k.asm["ptx"] for k in compiled)
+    assert triton.knobs.runtime.add_stages_inspection_hook is None
 
 
 @only_with_descriptors
