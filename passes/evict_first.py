@@ -7,15 +7,21 @@ Before:
 After `evict-first`:
           coop_load b, B[kp * BK +: BK, tj * BN +: BN] masked evict_first
 
-The word is a hint to the backend (`eviction_policy="evict_first"` of `tl.load`). A cold read of 117
-MB took 32.2 us on an H200 with it and 36.7 without, it seems since lines that wait to be written
-back need not be driven out. Triton 3.6 gives it to loads that go to registers only, as those of a
-GEMV; its asynchronous copies and its descriptors have none.
+The word is a hint to the backend. A cold read of 117 MB took 32.2 us on an H200 with it and 36.7
+without, it seems since lines that wait to be written back need not be driven out. Loads that go to
+registers have it by `eviction_policy` of `tl.load`, as those of a GEMV, and copies through
+descriptors by what the emitted file adds to Triton's code; asynchronous copies have none.
+
+`shared=true` marks every load of a parameter. It pays where the tiles that read the same elements
+run at the same time, so that the first read of them serves all: 256 x 256 x 32768 fell from 18.0
+us to 16.3. It costs where they do not, or where rows begin within a sector of 32 bytes, whose rest
+the next panel reads: 7427 x 7976 x 3416 rose from 728 us to 920.
 
 Requires: EF01 the kernel's root is a grid of tiles; EF02 a parameter is read by one load alone,
     each element once: starts and indices are variables of the grid and of loops, each used once,
-    any other variable around the load has one value, and no `while` is around it; EF03 it is not
-    marked yet. Parameters that may be the same storage count as one.
+    any other variable around the load has one value, and no `while` is around it (`shared=true`: a
+    parameter is read by loads); EF03 one of these is not marked yet. Parameters that may be the
+    same storage count as one.
 Guarantees: same values, same bits. No workspace, no zeroing.
 Not handled: windows that overlap, elements read by hand-made indices.
 """
@@ -31,6 +37,7 @@ from loopir.printer import cond_text
 from loopir.symbols import Expr, substitute, sym, to_expr, try_evaluate
 from loopir.walk import Path, enclosing, grid_axes, map_bodies, walk, walk_program
 from passes.base import Pass, Refusal, Rows
+from passes.options import option
 
 _RULE = "a parameter is read by one load alone, each of its elements once"
 
@@ -48,13 +55,16 @@ class EvictFirstPass(Pass):
 
     name: ClassVar[str] = "evict-first"
 
+    shared: bool = option(False, "mark what several tiles read, too")
+
     def match(self, program: Program) -> Plan | tuple[Refusal, ...]:
         """The parameters that are read once, or why there are none."""
-        found = [each for n in range(len(program.kernels)) for each in _judged(program, n)]
+        numbers = range(len(program.kernels))
+        found = [each for n in numbers for each in _judged(program, n, self.shared)]
         once = [load for load in found if isinstance(load, Load)]
-        marked = tuple(load.source.buffer for load in once if not load.evict_first)
+        marked = dict.fromkeys(load.source.buffer for load in once if not load.evict_first)
         if marked:
-            return Plan(marked)
+            return Plan(tuple(marked))
         if once:
             return (_marked_already(),)
         return tuple(r for r in found if isinstance(r, Refusal)) or (_no_load(),)
@@ -64,11 +74,12 @@ class EvictFirstPass(Pass):
         return replace(program, kernels=tuple(kernels))
 
     def report(self, plan: Plan) -> Rows:
-        return (("read once", ", ".join(plan.buffers)),)
+        return (("shared" if self.shared else "read once", ", ".join(plan.buffers)),)
 
 
-def _judged(program: Program, number: int) -> Iterator[Load | Refusal]:
-    """Each load of a parameter that reads every element once, and why others may not."""
+def _judged(program: Program, number: int, is_shared: bool) -> Iterator[Load | Refusal]:
+    """Each load of a parameter that reads every element once, or any number of times if shared, and
+    why others may not."""
     kernel = program.kernels[number]
     at: Path = ("kernels", number)
     if not any(isinstance(stmt, Grid) for stmt in kernel.body):
@@ -77,8 +88,8 @@ def _judged(program: Program, number: int) -> Iterator[Load | Refusal]:
     names = {param.name for param in kernel.params}
     for path, stmt in walk(kernel.body, (*at, "body")):
         if isinstance(stmt, Load) and stmt.source.buffer in names:
-            why = _read_again(program, kernel, path, stmt)
-            hint = "leave evict-first out for this program"
+            why = "" if is_shared else _read_again(program, kernel, path, stmt)
+            hint = "leave it out, or say shared=true if the tiles that read it run at the same time"
             yield Refusal("EF02", _RULE, path, why, hint) if why else stmt
 
 

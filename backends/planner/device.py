@@ -34,7 +34,8 @@ class Device:
     takes an SM longer that does not begin at a line of 128 bytes; sector_crossing: by which more,
     if not even at a sector of 32. outside_tbps: what descriptors fill in all SMs beyond the edge of
     a tensor. l2_latency_us: from asking for a panel to having its first bytes out of L2,
-    latency_us: out of DRAM, loaded_latency_us: the same, while all SMs ask.
+    latency_us: out of DRAM, loaded_latency_us: the same, while all SMs ask, once_latency_us: while
+    they ask for what they read once.
 
     panel_cycles: what a panel costs the tensor cores beyond its products. issue_cycles: what they
     wait for a block of one group of four warps between two panels, pair_issue_cycles: of two
@@ -74,6 +75,7 @@ class Device:
     l2_latency_us: float
     latency_us: float
     loaded_latency_us: float
+    once_latency_us: float
     panel_cycles: float
     issue_cycles: float
     pair_issue_cycles: float

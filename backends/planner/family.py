@@ -14,6 +14,7 @@ from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, STREAMING, VECT
 from loopir.build import Layout
 from passes.decomposition import KAligned
 
+_SECTOR_BYTES = 32
 _DESCRIPTOR_BYTES = 16  # rows of a tensor start at multiples of it, to be moved by descriptors
 _WASTE = 2.5  # computed over needed elements of C, beyond which a tile is too large
 _FEW_ROWS = 128  # of C, up to which loads are all that counts
@@ -40,11 +41,12 @@ def family(problem: Problem, device: Device) -> list[Config]:
 
 
 def _all(p: Problem, device: Device) -> Iterator[Config]:
-    yield from _vectors(p)
+    vectors, few = [*_vectors(p)], min(p.m, p.n)
+    yield from vectors
     for shape in (*LARGE, *SMALL):
         tile = shape.config(p)
         yield from _scheduled(tile, p, device)
-    if min(p.m, p.n) <= _FEW_ROWS:
+    if few <= _FEW_ROWS and not (vectors and few == 1):
         yield from _thin(p, device)
 
 
@@ -66,14 +68,13 @@ def _vectors(p: Problem) -> Iterator[Config]:
 def _thin(p: Problem, device: Device) -> Iterator[Config]:
     """Of few rows or, turned, of few columns."""
     is_flat, few = p.m <= p.n, min(p.m, p.n)
-    fitting = max(16, 2 * few)
-    for shape in (s for s in SKINNY if _rows(s) <= fitting):
-        yield from _unmoved((shape if is_flat else shape.turned).config(p), p, device)
-    for shape in (s for s in NARROW if _rows(s) <= fitting):
+    least, most = few if _has_sectors(p) else 0, max(16, 2 * few)
+    for shape in (s for s in NARROW if least <= _rows(s) <= most):
         tile = (shape if is_flat else shape.turned).config(p, swapped=is_flat)
         yield from _scheduled(tile, p, device)
-    for shape in (s for s in STREAMING if few <= _rows(s) <= fitting and can_move(p)):
-        yield from _scheduled((shape if is_flat else shape.turned).config(p), p, device)
+    for shape in (s for s in (STREAMING if least else SKINNY) if least <= _rows(s) <= most):
+        tile = (shape if is_flat else shape.turned).config(p)
+        yield from _scheduled(tile, p, device) if least else _unmoved(tile, p, device)
 
 
 def _rows(shape: Shape) -> int:
@@ -87,7 +88,9 @@ def _scheduled(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """`tile` with each decomposition that its tiles ask for, moved by descriptors if they can."""
     if _waste(tile, p) > _WASTE:
         return
-    yield from _moved(tile, _order(tile, p), p, device)
+    tiles, _ = _counts(tile, p)
+    is_at_once = tiles <= device.sms * residents(tile, p, device)
+    yield from _moved(tile, _order(tile, p, is_at_once), p, device)
     yield from _walks(tile, p, device)
     yield from _parts(tile, p, device)
 
@@ -114,32 +117,44 @@ def _walks(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
 
 def _walks_of(tile: Config, p: Problem, device: Device, units: int) -> Iterator[Config]:
     tiles, panels = _counts(tile, p)
-    overlaps = _overlaps(tile, tiles, device)
+    order, overlaps = _order(tile, p, is_at_once=False), _overlaps(tile, tiles, device)
     if tiles > units:
         walk = f"stream-k{{decomposition=data-parallel units={units}}}"
         for more in overlaps:
-            yield from _moved(tile, f"{_order(tile, p)},{walk}{more}", p, device)
+            yield from _moved(tile, f"{order},{walk}{more}", p, device)
     is_small = tile.bm * tile.bn <= _ALIGNED_ELEMENTS  # flattened, its sums take far more registers
     if is_small:
         overlaps = tuple(more for more in overlaps if not more)
     overlapped = replace(tile, launch_pdl=True)
     for walk, more in product(_aligned(tile, tiles, panels, units), overlaps):
-        yield from _moved(overlapped, f"{_order(tile, p)},{walk}{more}", p, device)
+        yield from _moved(overlapped, f"{order},{walk}{more}", p, device)
 
 
-def _order(tile: Config, p: Problem) -> str:
-    """Which tile is next, where there are several rows and columns of them; else how the operand of
-    which they share nothing is read, once."""
-    if not can_move(p) or any(isinstance(extent, tuple) for extent in tile.tile):
+def _order(tile: Config, p: Problem, is_at_once: bool) -> str:
+    """Which tile is next, and which operands caches need not keep: that of which tiles share
+    nothing, and both where all run at the same time. Rows that begin within a sector are better
+    kept, since the next panel reads the rest of it."""
+    if not _has_sectors(p):
         return _ORDER
-    return "evict-first" if p.m <= tile.bm or p.n <= tile.bn else _ORDER
+    is_line = p.m <= tile.bm or p.n <= tile.bn
+    if is_line and not _is_composite(tile):
+        return "evict-first"
+    return f"{_ORDER},evict-first{{shared=true}}" if is_at_once else _ORDER
+
+
+def _has_sectors(p: Problem) -> bool:
+    """Whether each row of dense operands begins where a sector does."""
+    return all(row * p.dtype.bytes % _SECTOR_BYTES == 0 and row > 0 for row in p.rows)
+
+
+def _is_composite(tile: Config) -> bool:
+    return any(isinstance(extent, tuple) for extent in tile.tile)
 
 
 def _overlaps(tile: Config, tiles: int, device: Device) -> tuple[str, ...]:
     """Whether the next tile's panels come while one is finished: not of tiles in pieces, whose
     products would then wait for each other."""
-    is_composite = any(isinstance(extent, tuple) for extent in tile.tile)
-    return ("",) if is_composite or tiles <= device.sms else (",flatten", "")
+    return ("",) if _is_composite(tile) or tiles <= device.sms else (",flatten", "")
 
 
 def _aligned(tile: Config, tiles: int, panels: int, units: int) -> Iterator[str]:
@@ -157,7 +172,7 @@ def _aligned(tile: Config, tiles: int, panels: int, units: int) -> Iterator[str]
 
 def _parts(tile: Config, p: Problem, device: Device) -> Iterator[Config]:
     """All tiles shared out alike, folded by a second kernel or by the last to arrive."""
-    order = _order(tile, p)
+    order = _order(tile, p, is_at_once=True)
     for splits in _splits(tile, p, device):
         options = f"slot-layout=auto decomposition=split-k splits={splits} {_NEIGHBOURS}"
         overlapped = replace(tile, launch_pdl=True)

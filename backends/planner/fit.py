@@ -35,6 +35,7 @@ FITTED = (
     "l2_latency_us",
     "latency_us",
     "loaded_latency_us",
+    "once_latency_us",
     "panel_cycles",
     "issue_cycles",
     "pair_issue_cycles",

@@ -23,6 +23,7 @@ _SLOWNESS = (0.7, 2.0)
 _HALVINGS = 30
 _SWEEPS = 2  # over all probes: each uses what the others found
 _PLAIN = "tile-order{group=8},descriptors"
+_ONCE = "evict-first,descriptors"
 MOST_OFF = 0.10  # of the predictions of its own probes, in the mean, for a device to be believed
 
 
@@ -48,6 +49,7 @@ def probes(sms: int) -> tuple[Probe, ...]:
     return (
         _deeper("latency_us", chain, (64, 64), (64, 256)),
         _deeper("loaded_latency_us", chain, (64, 64 * sms), (32, 96)),
+        _deeper("once_latency_us", f"gemm 64x64x64 w4 s2: {_ONCE}", (64, 64 * sms), (32, 96)),
         _deeper("l2_latency_us", chain, (64 * rows, 64 * columns), (32, 96)),
         _deeper("pointer_kb_per_us", "gemm 16x32x128 w4 s8", (16 * 8, 32 * (sms // 4)), (32, 96)),
         _deeper("outside_tbps", f"gemm 64x32x128 w4 s5: {_PLAIN}", (1, 32 * sms), (16, 48)),

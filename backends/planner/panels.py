@@ -152,7 +152,8 @@ def _latency(config: Config, problem: Problem, device: Device, work: Work) -> fl
     loaded = work.tiles * work.panels * stage_bytes(config, problem)
     first = min(1.0, _once(problem) / max(1, loaded))
     asking = work.active / device.sms
-    dram = device.latency_us + (device.loaded_latency_us - device.latency_us) * asking
+    busy = device.once_latency_us if reads_once(config) else device.loaded_latency_us
+    dram = device.latency_us + (busy - device.latency_us) * asking
     return device.l2_latency_us + (dram - device.l2_latency_us) * first
 
 

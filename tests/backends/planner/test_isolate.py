@@ -75,6 +75,7 @@ def test_control_a_device_that_trades_constants_does_not():
         slowness=dict.fromkeys((p.name for p in PROBES), 0.25),
         latency_us=0.345,
         loaded_latency_us=0.345,
+        once_latency_us=0.345,
         l2_latency_us=0.345,
         epilogue_us=0.05,
     )

@@ -24,6 +24,10 @@ PROBLEMS = (
     Problem(64, 2112, 7168),
     Problem(8, 1024, 8192),
     Problem(16, 24576, 1536),
+    Problem(16, 4096, 4088),
+    Problem(32, 7168, 2048),
+    Problem(128, 7168, 16384),
+    Problem(256, 256, 32768),
     Problem(4096, 16, 4096),
     Problem(4096, 1, 4096),
 )
