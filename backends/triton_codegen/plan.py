@@ -234,8 +234,8 @@ class PlanWriter:
         if info.described is None:
             return _indented(self._call_lines(call, info, ","))
         pointers = tuple_text(self._places(info, ArgKind.TENSOR))
-        once = info.described.once
-        call_of = f"_OnceCall({info.described.name}, {once}" if once else f"_DescribedCall({info.described.name}"
+        name, once = info.described.name, info.described.once
+        call_of = f"_OnceCall({name}, {once}" if once else f"_DescribedCall({name}"
         head = f"{call_of}, {pointers}, {boxes}, {blocks}, ("
         params = tuple_text([t for t in self.buffers(info) if t in self.tensors.values()])
         lines = [

@@ -6,7 +6,9 @@ miscompiles them). The instruction is there with one, `.L2::cache_hint`, so the 
 LLVM IR of its own kernel, by the hook that Triton has for what changes a stage of the compiler.
 """
 
-POLICIES = r'''_COPY = re.compile(r"cp\.async\.bulk\.tensor\.\dd\.shared::cluster\.global[^ ]*::bytes [^;]*")
+POLICIES = r'''_COPY = re.compile(
+    r"cp\.async\.bulk\.tensor\.\dd\.shared::cluster\.global[^ ]*::bytes [^;]*"
+)
 _POLICY = ".reg .b64 once; createpolicy.fractional.L2::evict_first.b64 once, 1.0;"
 
 

@@ -48,7 +48,7 @@ class KernelWriter:
         self.tiles: dict[str, Tile] = {}
         self.used_strides: set[str] = set()
         self.descriptors: dict[tuple[str, tuple[int, ...], tuple[int, ...]], KernelArg] = {}
-        self.loads_once: dict[str, bool] = {}  # by descriptor: whether all its loads are evict_first
+        self.loads_once: dict[str, bool] = {}  # by descriptor: all its loads are evict_first
         self.buffers = {b.name: self._buffer(b) for b in used_buffers(program, self.kernel)}
         self.constants = {**self._workspace_constants(), **constants(self.kernel)}
         self.scalar_names = self._size_names()
