@@ -226,7 +226,7 @@ class Fill:
 class Load:
     """`load tile, access [else v] [descriptor] [evict_first]`, or `coop_load` when all threads of
     the block share the work. Elements that a mask leaves out get `otherwise`. `evict_first`: a
-    hint, that nothing reads these elements again."""
+    hint, that nothing reads these elements again, or not later."""
 
     tile: str
     source: Access

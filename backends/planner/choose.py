@@ -14,6 +14,7 @@ DEFAULT_DEVICE = "NVIDIA H200"
 _SHOWN = 4
 _MOST = 60  # candidates of a problem
 _DOUBT = 1.02  # predicted time that a shared tile must gain: what it costs is the less certain
+_DOUBT_US = 0.4  # the same, at least
 _HOPELESS = 2.0  # predicted time over the best one, from which on a configuration is no candidate
 
 
@@ -28,7 +29,7 @@ class Ranked:
 @dataclass(frozen=True)
 class Plan:
     """All candidates of a problem, the fastest by prediction first; one that shares tiles out
-    stands behind those of whole tiles that it gains less than 2 % on."""
+    stands behind those of whole tiles that it gains less than 2 % or 0.4 us on."""
 
     problem: Problem
     device: Device
@@ -96,7 +97,8 @@ def _plan(problem: Problem, device: Device) -> Plan:
 
 
 def _expected_us(ranked: Ranked) -> float:
-    return ranked.prediction.time * (_DOUBT if shares_tiles(ranked.config) else 1.0)
+    time = ranked.prediction.time
+    return max(time * _DOUBT, time + _DOUBT_US) if shares_tiles(ranked.config) else time
 
 
 def candidates(problem: Problem | str, device: Device | None = None) -> list[Config]:

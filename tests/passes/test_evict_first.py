@@ -73,6 +73,24 @@ def test_windows_of_a_convolution_overlap():
     assert "no blocks side by side" in refused.explain()
 
 
+def test_shared_marks_what_tiles_read_together():
+    many = edited(GEMM, ("M = 32, N", "M = 65, N"))
+    program = EvictFirstPass(shared=True).apply(parse(many))
+    assert marked(program) == ["A", "B"]
+    assert parse_pipeline("evict-first{shared=true}").run(parse(many)) == program
+
+
+def test_shared_marks_every_load_of_a_parameter():
+    twice = edited(GEMM, (B, f"{B}\n        {B}"))
+    assert marked(EvictFirstPass(shared=True).apply(parse(twice))) == ["A", "B", "B"]
+
+
+def test_shared_adds_to_what_is_marked_and_then_is_refused():
+    both = parse_pipeline("evict-first,evict-first{shared=true}").run(parse(GEMM))
+    assert marked(both) == ["A", "B"]
+    assert EvictFirstPass(shared=True).can_be_applied(both).codes == {"EF03"}
+
+
 @pytest.mark.parametrize(
     "pipeline",
     ["evict-first,stream-k{units=3}", "evict-first,stream-k{splits=7}", "tile-order,evict-first"],

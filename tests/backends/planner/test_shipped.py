@@ -126,6 +126,28 @@ def test_without_rows_at_multiples_of_16_bytes_tiles_move_by_pointers():
     assert any("descriptors" in c.pipeline for c in family(replace(odd, k=4096), H200))
 
 
+@pytest.mark.parametrize(
+    ("sides", "word"),
+    [
+        ((16, 4096, 4096), "evict-first,"),  # one row of tiles
+        ((4096, 16, 4096), "evict-first,"),  # one column
+        ((256, 256, 32768), "evict-first{shared=true}"),  # all tiles at once
+        ((4096, 4096, 4096), ""),  # several turns
+        ((16, 4096, 4104), ""),  # rows within sectors
+        ((256, 256, 32776), ""),
+    ],
+)
+def test_what_caches_need_not_keep_is_read_so(sides: tuple[int, int, int], word: str):
+    pipeline = choose(Problem(*sides)).pipeline
+    assert word in pipeline if word else "evict-first" not in pipeline
+
+
+def test_sectors_are_counted_in_bytes():
+    """8 elements of f32 are one sector, of bf16 half of one."""
+    assert "evict-first" in choose(Problem.parse("16x4096x4104 f32->f32")).pipeline
+    assert "evict-first" not in choose(Problem.parse("16x4096x4100 f32->f32")).pipeline
+
+
 @pytest.mark.parametrize("field", ["m", "n", "batch"])
 def test_an_empty_result_has_no_candidate(field: str):
     assert family(replace(PROBLEMS[0], **{field: 0}), H200) == []
