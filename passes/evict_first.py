@@ -136,9 +136,12 @@ def _read_again(program: Program, kernel: Kernel, path: Path, load: Load) -> str
 
 
 def _same_storage(program: Program, buffer: str) -> frozenset[str]:
-    """The buffer, and the parameters that may be the same storage."""
-    pairs = (frozenset((alias.a, alias.b)) for k in program.kernels for alias in k.aliases)
-    return frozenset((buffer,)).union(*(pair for pair in pairs if buffer in pair))
+    """The buffer, and the parameters that may be the same storage, by way of others too."""
+    pairs = [frozenset((alias.a, alias.b)) for k in program.kernels for alias in k.aliases]
+    found, more = frozenset[str](), frozenset((buffer,))
+    while more != found:
+        found, more = more, more.union(*(pair for pair in pairs if pair & more))
+    return found
 
 
 def _variables(

@@ -154,6 +154,10 @@ def check_compiles() -> None:
     """CodegenError: Triton interprets in this process, and compiles nothing."""
     from triton import knobs
 
+    if knobs.compilation.store_binary_only:
+        raise CodegenError(
+            "TRITON_STORE_BINARY_ONLY is set, so Triton drops the assembly; unset it"
+        )
     if knobs.runtime.interpret:
         raise CodegenError(
             "TRITON_INTERPRET is set, and with it Triton compiles nothing; unset it (the target "
@@ -202,10 +206,13 @@ def _compiled(
     constants = {(i,): a.value for i, a in enumerate(info.args) if a.kind is ArgKind.CONSTANT}
     attributes = {(i,): _DIVISIBLE for i, a in enumerate(info.args) if a in aligned}
     source = ASTSource(function, signature, constants, attributes)
-    policies = namespace._reading_once(info.once) if info.once else nullcontext()
+    options, policies = _options(module), nullcontext()
+    if info.evict_first:
+        options |= namespace._key_of_policies()
+        policies = namespace._Policies(info.name, info.evict_first)
     try:
         with policies:
-            return triton.compile(source, target=_gpu(target), options=_options(module))
+            return triton.compile(source, target=_gpu(target), options=options)
     except Exception as error:  # Triton raises many classes, RuntimeError among them
         raise CodegenError(f"{target.text}: Triton cannot compile @{info.name}: {error}") from error
 

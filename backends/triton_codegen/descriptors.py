@@ -23,7 +23,7 @@ class DescriptorWriter(KernelWriter):
     def load_box(self, load: Load) -> None:
         self.write_ir(load)
         found, name, coordinates = self._described(load)
-        self.loads_once[name] = load.evict_first and self.loads_once.get(name, True)
+        self.evict_first[name] = load.evict_first and self.evict_first.get(name, True)
         sizes = self._sizes(load.source, found)
         reshaped = f".reshape({', '.join(s for s in sizes if s)})" if "" in sizes else ""
         order = tuple(found.axes.index(i) for i in range(len(found.axes)))

@@ -17,6 +17,7 @@ from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.masks import Masks
 from backends.triton_codegen.memory import MemoryWriter
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
+from backends.triton_codegen.policy_text import POLICY
 from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.tiles import Tile, TileExpressions, Unsupported
 from backends.triton_codegen.writer import INDENT
@@ -81,7 +82,9 @@ class _KernelEmitter(MemoryWriter):
         args = self.args()
         head = comma_lines(f"def {self.name}(", list(map(_declaration, args)), "):")
         info = KernelInfo(self.name, self.kernel.name, args, blocks)
-        lines = ("@triton.jit", *head, *self.widened(args), *(self.lines or [f"{INDENT}pass"]))
+        policies = [f"{INDENT}# {a.name}: copies with {POLICY}" for a in args if a.evict_first]
+        body = self.lines or [f"{INDENT}pass"]
+        lines = ("@triton.jit", *head, *policies, *self.widened(args), *body)
         return KernelText(lines, info, frozenset(self.helpers))
 
     def body(self, body: Body, path: Path) -> None:

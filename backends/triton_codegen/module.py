@@ -36,8 +36,8 @@ class KernelArg:
 
     A TENSOR has `dtype`; so has a STRIDE, and `dim`: it is passed in bytes; a CONSTANT has `value`;
     SIZE is a 64-bit integer known at launch. A DESCRIPTOR has `dtype`, and moves a `box` of the
-    tensor, whose dimensions it has in the `order` said, the contiguous one last; `once`: every load
-    through it is `evict_first`.
+    tensor, whose dimensions it has in the `order` said, the contiguous one last;
+    `evict_first`: every load through it is so.
     """
 
     name: str
@@ -48,7 +48,7 @@ class KernelArg:
     value: int | None = None
     order: tuple[int, ...] = ()
     box: tuple[int, ...] = ()
-    once: bool = False
+    evict_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class KernelInfo:
     described: "KernelInfo | None" = None
 
     @property
-    def once(self) -> tuple[int, ...]:
-        """Which of its descriptors, by number, are of what is read once."""
+    def evict_first(self) -> tuple[int, ...]:
+        """Which of its descriptors, by number, have a policy in their copies."""
         descriptors = (arg for arg in self.args if arg.kind is ArgKind.DESCRIPTOR)
-        return tuple(i for i, arg in enumerate(descriptors) if arg.once)
+        return tuple(i for i, arg in enumerate(descriptors) if arg.evict_first)
 
 
 @dataclass(frozen=True)

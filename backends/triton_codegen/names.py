@@ -11,12 +11,14 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: what an emitted file itself says at its top level or calls by name
 FILE_NAMES = frozenset(
-    {"torch", "triton", "tl", "contextlib", "re", "threading", "launch", "TensorDescriptor"}
+    {"torch", "triton", "tl", "re", "threading", "warnings", "launch", "TensorDescriptor"}
 )
 
 
 #: keywords of a launch, which an argument of the kernel would hide
-LAUNCH_OPTIONS = frozenset({"num_warps", "num_stages", "num_ctas", "enable_fp_fusion"})
+LAUNCH_OPTIONS = frozenset(
+    {"num_warps", "num_stages", "num_ctas", "enable_fp_fusion", "launch_pdl", "ptx_options"}
+)
 
 
 class Names:

@@ -52,7 +52,7 @@ class PlanWriter:
             *(["_sm_count"] if self.sizes.picked else []),
             *(["_workspace"] if parts.all else []),
             *(["_descriptors"] if any(i.described for i in infos) else []),
-            *(["_policies"] if any(i.described and i.described.once for i in infos) else []),
+            *(["_policies"] if any(i.described and i.described.evict_first for i in infos) else []),
         }
 
     @property
@@ -234,8 +234,8 @@ class PlanWriter:
         if info.described is None:
             return _indented(self._call_lines(call, info, ","))
         pointers = tuple_text(self._places(info, ArgKind.TENSOR))
-        name, once = info.described.name, info.described.once
-        call_of = f"_OnceCall({name}, {once}" if once else f"_DescribedCall({name}"
+        name, marked = info.described.name, info.described.evict_first
+        call_of = f"_EvictFirstCall({name}, {marked}" if marked else f"_DescribedCall({name}"
         head = f"{call_of}, {pointers}, {boxes}, {blocks}, ("
         params = tuple_text([t for t in self.buffers(info) if t in self.tensors.values()])
         lines = [

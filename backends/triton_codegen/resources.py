@@ -41,7 +41,7 @@ def from_ptxas(log: str) -> Resources:
     registers = sum(map(int, re.findall(r"Used (\d+) registers", log)))
     spills = sum(map(int, re.findall(r"(\d+) bytes spill (?:stores|loads)", log)))
     warnings = [
-        line.strip() for line in log.splitlines() if re.search(r"\bC7\d\d\d\b|warning", line)
+        line.strip() for line in log.splitlines() if re.search(r"\bC7\d\d\d\b|warning\s*:", line)
     ]
     return Resources(registers, spills, tuple(dict.fromkeys(warnings)))
 

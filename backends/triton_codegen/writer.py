@@ -48,7 +48,7 @@ class KernelWriter:
         self.tiles: dict[str, Tile] = {}
         self.used_strides: set[str] = set()
         self.descriptors: dict[tuple[str, tuple[int, ...], tuple[int, ...]], KernelArg] = {}
-        self.loads_once: dict[str, bool] = {}  # by descriptor: all its loads are evict_first
+        self.evict_first: dict[str, bool] = {}  # by descriptor: all its loads are
         self.buffers = {b.name: self._buffer(b) for b in used_buffers(program, self.kernel)}
         self.constants = {**self._workspace_constants(), **constants(self.kernel)}
         self.scalar_names = self._size_names()
@@ -99,7 +99,7 @@ class KernelWriter:
         fixed = [n for n in self.scalar_names if n in used and n in self.constants]
         return (
             *tensors,
-            *(replace(a, once=self.loads_once.get(a.name, False)) for a in described),
+            *(replace(a, evict_first=self.evict_first.get(a.name, False)) for a in described),
             *strides,
             *(KernelArg(self.scalar_names[n], ArgKind.SIZE, n) for n in sizes),
             *(

@@ -110,7 +110,7 @@ def test_what_is_read_once_has_a_policy_and_the_same_bits(dtype: str, pipeline: 
     once = jit(program, f"evict-first,{pipeline},descriptors".replace(",,", ","))
     kernels = jit(program, f"{pipeline},descriptors".strip(",")), once
     check_equal_bits(kernels, *operands(m, n, k, dtype, "row", "col"), (m, n))
-    assert "_OnceCall" in calls_of(once)
+    assert "_EvictFirstCall" in calls_of(once)
     first = once.module.kernels[0].described
     assert first is not None
     compiled = getattr(once.namespace, first.name).device_caches[0][0].values()

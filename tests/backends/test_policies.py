@@ -1,14 +1,22 @@
 """The cache policy in the copies of descriptors whose tensors are read once."""
 
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import make_backend
 
-from backends.triton_codegen import AotKernel, Module, compile, emit
+from backends.triton_codegen import AotKernel, Module, compile, emit, parse_target
+from backends.triton_codegen.aot import aligned_arguments, compile_function
+from backends.triton_codegen.load import load
 from loopir.parser import parse
 from loopir.printer import to_text
 from passes.pipeline import parse_pipeline
@@ -55,6 +63,10 @@ def functions():
     return compile(module(PIPELINES[0]), "interpret").namespace
 
 
+def policies(name: str = "gemm", places: tuple[int, ...] = (1,)) -> Any:
+    return functions()._Policies(name, places)
+
+
 # --- the instructions
 
 
@@ -65,7 +77,7 @@ def test_copies_of_what_is_read_once_have_a_policy(pipeline: str):
     all_of_them, with_policy = copies(kernel)
     assert 0 < all_of_them == 2 * with_policy
     descriptors = [arg.symbol for arg in kernel.info.args if arg.kind.value == "descriptor"]
-    assert [descriptors[i] for i in kernel.info.once] == ["B"]
+    assert [descriptors[i] for i in kernel.info.evict_first] == ["B"]
     assert kernel.fallback is not None
     assert copies(kernel.fallback) == (0, 0)
 
@@ -81,17 +93,17 @@ def test_control_without_the_word_there_is_none():
     assert copies(ahead(PIPELINES[0]))[1] > 0
     all_of_them, with_policy = copies(ahead("descriptors"))
     assert all_of_them > with_policy == 0
-    assert "_reading_once" not in module("descriptors").source
+    assert "_Policies" not in module("descriptors").source
 
 
 def test_loads_by_one_descriptor_must_all_say_so():
     text = to_text(parse_pipeline(PIPELINES[0]).run(parse(FEW_ROWS)))
     load = next(line for line in text.splitlines() if line.endswith("evict_first"))
-    assert emit(parse(text)).kernels[0].described.once == (1,)
+    assert emit(parse(text)).kernels[0].described.evict_first == (1,)
     twice = text.replace(load, f"{load}\n{load}")
-    assert emit(parse(twice)).kernels[0].described.once == (1,)
+    assert emit(parse(twice)).kernels[0].described.evict_first == (1,)
     for again in (f"{load.removesuffix(' evict_first')}\n{load}", f"{load}\n{load[:-12]}"):
-        assert emit(parse(text.replace(load, again))).kernels[0].described.once == ()
+        assert emit(parse(text.replace(load, again))).kernels[0].described.evict_first == ()
 
 
 def test_the_interpreter_has_no_copies_and_the_same_numbers():
@@ -107,12 +119,12 @@ def test_the_interpreter_has_no_copies_and_the_same_numbers():
 
 
 def test_a_copy_of_a_descriptor_that_is_named():
-    changed = functions()._with_policies(f"{HEAD}\n{LINE.replace('%X', '%8')}\n}}", (1,))
+    changed = policies().added(f"{HEAD}\n{LINE.replace('%X', '%8')}\n}}")
     asm, constraints = re.findall(r'"([^"]*)"', changed.splitlines()[1])
     assert asm == (
-        "{ .reg .b64 once; createpolicy.fractional.L2::evict_first.b64 once, 1.0; "
+        "{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0; "
         "@$0 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        ".L2::cache_hint [$1], [$2, {$3, $4}], [$5], once; }"
+        ".L2::cache_hint [$1], [$2, {$3, $4}], [$5], policy; }"
     )
     assert constraints == "b,r,l,r,r,r"
     assert changed.replace(asm, LINE.split('"')[1]) == f"{HEAD}\n{LINE.replace('%X', '%8')}\n}}"
@@ -127,58 +139,137 @@ def test_a_copy_of_a_descriptor_that_is_named():
         (HEAD, LINE.replace("%X", "%8"), (2,)),
         (HEAD, LINE.replace("%X", "%8"), ()),
         ("", LINE.replace("%X", "%8"), (0, 1)),
-        (HEAD, LINE.replace("%X", "%8").replace("shared::cluster.global", "global.shared"), (0, 1)),
+        (HEAD, LINE.replace("%X", "%8").replace("::bytes", ""), (0, 1)),
         (HEAD, "  %5 = load i32, ptr %8", (0, 1)),
     ],
 )
 def test_any_other_line_stays_as_it_is(head: str, line: str, places: tuple[int, ...]):
-    assert functions()._with_policies(f"{head}\n{line}", places) == f"{head}\n{line}"
+    """And it is told where no copy at all has got one."""
+    text = f"{head}\n{line}"
+    is_told = COPY in text and head == HEAD
+    told = pytest.warns(UserWarning, match="have no policy") if is_told else nullcontext()
+    with told:
+        assert policies(places=places).added(text) == text
+
+
+def test_control_nothing_is_told_where_a_copy_has_got_one():
+    both = "\n".join((HEAD, LINE.replace("%X", "%3"), LINE.replace("%X", "%8")))
+    assert policies().added(both).count("cache_hint") == 1
 
 
 # --- the hook
 
 
-class Backend:
-    """The part of Triton's that asks the hook for changes of its stages."""
-
-    @staticmethod
-    def lowered() -> str:
-        stages = {"llir": lambda source: f"{HEAD}\n{LINE.replace('%X', '%8')}"}
-        if knobs.runtime.add_stages_inspection_hook is not None:
-            knobs.runtime.add_stages_inspection_hook(Backend(), stages, None, None, 90)
-        return stages["llir"]("source")
+KEY = "ptx_options"
 
 
-def test_the_hook_is_there_while_it_is_asked_for(monkeypatch):
+def lowered(name: str = "gemm", **options: str) -> str:
+    """What Triton's backend makes of a kernel that is compiled with these options."""
+    text = f"{HEAD}\n{LINE.replace('%X', '%8')}".replace("@gemm", f"@{name}")
+    stages = {"llir": lambda source: text}
+    hook = knobs.runtime.add_stages_inspection_hook
+    if hook is not None:
+        hook(None, stages, SimpleNamespace(**options), None, 90)
+    return stages["llir"]("source")
+
+
+def marked(name: str = "gemm") -> bool:
+    """Whether a kernel that is compiled for policies gets them."""
+    return "cache_hint" in lowered(name, **functions()._key_of_policies())
+
+
+@pytest.fixture(autouse=True)
+def no_hook(monkeypatch):
     monkeypatch.setattr(knobs.runtime, "add_stages_inspection_hook", None)
-    with functions()._reading_once((1,)):
-        assert "cache_hint" in Backend.lowered()
+
+
+def test_the_hook_is_there_while_it_is_asked_for():
+    with policies():
+        assert marked()
     assert knobs.runtime.add_stages_inspection_hook is None
-    assert "cache_hint" not in Backend.lowered()
-    with pytest.raises(ZeroDivisionError), functions()._reading_once((1,)):
+    assert not marked()
+    with pytest.raises(ZeroDivisionError), policies():
         raise ZeroDivisionError
     assert knobs.runtime.add_stages_inspection_hook is None
 
 
-def test_a_hook_of_the_users_is_called_and_stays(monkeypatch):
+def test_another_kernel_compiled_meanwhile_stays_as_it_is():
+    """One of another name, and one of the same name that asks for no policies."""
+    with policies():
+        assert not marked("other")
+        assert "cache_hint" not in lowered()
+        assert "cache_hint" not in lowered(ptx_options="")
+
+
+def test_a_hook_of_the_users_is_called_and_stays():
     seen = []
-
-    def hook(backend, stages, *about):
-        seen.append(tuple(stages))
-
-    monkeypatch.setattr(knobs.runtime, "add_stages_inspection_hook", hook)
-    with functions()._reading_once((1,)):
-        assert "cache_hint" in Backend.lowered()
-    assert seen == [("llir",)]
+    knobs.runtime.add_stages_inspection_hook = hook = lambda *given: seen.append(given[1])
+    with policies(), policies():
+        assert marked()
+    assert len(seen) == 1
     assert knobs.runtime.add_stages_inspection_hook is hook
 
 
-def test_what_another_thread_compiles_stays_as_it_is(monkeypatch):
-    monkeypatch.setattr(knobs.runtime, "add_stages_inspection_hook", None)
-    found = []
-    with functions()._reading_once((1,)):
-        other = threading.Thread(target=lambda: found.append(Backend.lowered()))
-        other.start()
-        other.join()
-    assert len(found) == 1
-    assert "cache_hint" not in found[0]
+def test_a_hook_that_is_set_meanwhile_stays():
+    with policies():
+        knobs.runtime.add_stages_inspection_hook = hook = lambda *given: None
+    assert knobs.runtime.add_stages_inspection_hook is hook
+
+
+def test_a_hook_that_somebody_kept_does_nothing_afterwards():
+    with policies():
+        kept = knobs.runtime.add_stages_inspection_hook
+    knobs.runtime.add_stages_inspection_hook = kept
+    assert not marked()
+
+
+def test_threads_compile_one_after_the_other():
+    """Those of other files too."""
+    other = load(module(PIPELINES[1]).source)
+    inside, most = [], []
+
+    def compiled(namespace):
+        for _ in range(20):
+            with namespace._Policies("gemm", (1,)):
+                inside.append(1)
+                most.append(len(inside))
+                assert marked()
+                inside.pop()
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(compiled, n) for n in (functions(), other) * 2]:
+            done.result()
+    assert max(most) == 1
+    assert knobs.runtime.add_stages_inspection_hook is None
+
+
+def test_what_a_thread_of_tritons_compiles_for_it_has_policies():
+    with policies(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(marked).result()
+
+
+# --- caches
+
+
+def test_triton_keeps_kernels_with_policies_apart(monkeypatch):
+    """By an option, since its key knows no hooks, and by the text, which says the policy."""
+    for given in (None, "-O3"):
+        monkeypatch.setattr(knobs.nvidia, "ptxas_options", given)
+        backend = make_backend(GPUTarget("cuda", 90, 32))
+        default = {KEY: given} if given else {}
+        keys = {backend.parse_options(o).hash() for o in (default, functions()._key_of_policies())}
+        assert len(keys) == 2
+    kernel = functions().gemm_descriptors.src
+    assert "# B_desc: copies with createpolicy.fractional.L2::evict_first.b64" in kernel
+    assert "createpolicy" not in load(module("descriptors").source).gemm_descriptors.src
+
+
+def test_a_compilation_without_the_hook_spoils_nothing():
+    wider = edited(FEW_ROWS, ("N = 96", "N = 224"))
+    emitted = emit(parse_pipeline(PIPELINES[0]).run(parse(wider)))
+    info, target = emitted.kernels[0].described, parse_target("cuda:90")
+    assert info is not None
+    plain = replace(info, args=tuple(replace(arg, evict_first=False) for arg in info.args))
+    aligned = aligned_arguments(info, emitted.program.kernels[0])
+    assert copies(compile_function(emitted, plain, aligned, target))[1] == 0
+    assert copies(compile_function(emitted, info, aligned, target))[1] > 0

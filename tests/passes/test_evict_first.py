@@ -138,6 +138,13 @@ def test_parameters_that_may_be_the_same_storage_count_as_one():
     assert marked(apply(text)) == ["A", "B"]
 
 
+def test_so_do_those_that_are_the_same_by_way_of_a_third():
+    text = edited(GEMM, ("M = 32, N = 80", "M = 32, N = 30"))
+    clauses = "alias(A, C)\n    alias(B, C) {"
+    aliased = edited(text, ("max(1, ceildiv(K, BK)) {", f"max(1, ceildiv(K, BK))\n    {clauses}"))
+    assert found(aliased) == ["`A` or `B` or `C` is read by 2 statements"] * 2
+
+
 def test_storage_that_is_written_too_is_read_once():
     aliased = ("max(1, ceildiv(K, BK)) {", "max(1, ceildiv(K, BK))\n    alias(B, C) {")
     assert marked(apply(edited(GEMM, aliased))) == ["B"]
