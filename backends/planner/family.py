@@ -10,8 +10,9 @@ from backends.planner.config import Config, Kind
 from backends.planner.device import Device
 from backends.planner.passes_of import walks_tiles
 from backends.planner.problem import Problem
-from backends.planner.tiles import LARGE, NARROW, SKINNY, SMALL, STREAMING, VECTORS, Shape
+from backends.planner.tiles import LARGE, NARROW, SCALAR, SKINNY, SMALL, STREAMING, VECTORS, Shape
 from loopir.build import Layout
+from loopir.types import DType
 from passes.decomposition import KAligned
 
 _SECTOR_BYTES = 32
@@ -43,6 +44,11 @@ def family(problem: Problem, device: Device) -> list[Config]:
 def _all(p: Problem, device: Device) -> Iterator[Config]:
     vectors, few = [*_vectors(p)], min(p.m, p.n)
     yield from vectors
+    if p.dtype is DType.F32:
+        for sides, warps, stages in SCALAR:
+            tile = Config(sides, num_warps=warps, num_stages=stages)
+            yield from _scheduled(tile, p, device)
+        return
     for shape in (*LARGE, *SMALL):
         tile = shape.config(p)
         yield from _scheduled(tile, p, device)

@@ -32,6 +32,8 @@ class Shape:
 #: tiles whose products take the time; the largest piece last, whose products hide the next loads
 LARGE = (
     Shape(128, 256, 1, 8, 3),
+    Shape((64, 128), 256, 1, 8, 4),
+    Shape((64, 128), 256, 1, 8, 3),
     Shape(128, 256, 1, 8, 4),
     Shape(128, (128, 128), 1, 8, 4),
     Shape(256, 128, 1, 8, 3),
@@ -101,6 +103,15 @@ STREAMING = (
     Shape(64, 64, 2, 4, 6),
     Shape(128, 32, 2, 4, 5),
     Shape(128, 64, 1, 4, 8),
+)
+#: tiles of what tensor cores do not multiply, with warps and stages; larger ones spill
+SCALAR = (
+    ((128, 64, 16), 8, 4),
+    ((64, 64, 16), 8, 4),
+    ((64, 64, 16), 4, 4),
+    ((32, 32, 16), 4, 5),
+    ((16, 64, 16), 4, 4),
+    ((64, 16, 16), 4, 4),
 )
 #: parts of the matrix that a block of a GEMV loads at a time: columns, and of K, with warps
 VECTORS = (

@@ -9,6 +9,7 @@ import pytest
 from backends.planner import Config, Kind, Problem, choose, family, shipped
 from backends.planner.blocks import shared_bytes
 from backends.triton_codegen import AotKernel, compile
+from loopir.types import DType
 
 H200 = shipped()["NVIDIA H200"]
 #: of which each family of configurations is met at least once
@@ -30,6 +31,8 @@ PROBLEMS = (
     Problem(256, 256, 32768),
     Problem(4096, 16, 4096),
     Problem(4096, 1, 4096),
+    Problem.parse("512x4096x4096 f32->f32"),
+    Problem.parse("16x4096x4096 f32->f32"),
 )
 
 
@@ -116,7 +119,8 @@ def test_the_family_covers_its_kinds():
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_a_family_is_small_and_each_member_is_there_once(problem: Problem):
     members = family(problem, H200)
-    assert 10 < len(members) < 200
+    least = 5 if problem.dtype is DType.F32 else 10  # no tensor cores, few tiles
+    assert least < len(members) < 200
     assert len(set(members)) == len(members)
 
 
