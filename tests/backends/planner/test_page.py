@@ -26,11 +26,14 @@ NUMBERS = {
 
 
 def test_the_python_runs(capsys):
-    product, planned = fenced(PAGE, "python")
+    product, ahead, planned = fenced(PAGE, "python")
     scope: dict = {}
     exec(product, scope)
     assert scope["c"].shape == (24, 40)
     assert "runners-up" in capsys.readouterr().out
+    exec(ahead, {})
+    assert "evict-first" in (told := capsys.readouterr().out)
+    assert told.endswith("bytes, 0 spilled\n")
     exec(planned, {})
     assert "1536x1536x4096 bf16->f32 row*col on NVIDIA H200" in capsys.readouterr().out
 
