@@ -61,12 +61,12 @@ class EvictFirstPass(Pass):
         """The parameters that are read once, or why there are none."""
         numbers = range(len(program.kernels))
         found = [each for n in numbers for each in _judged(program, n, self.shared)]
-        once = [load for load in found if isinstance(load, Load)]
-        marked = dict.fromkeys(load.source.buffer for load in once if not load.evict_first)
+        once = [each for each in found if not isinstance(each, Refusal)]
+        marked = dict.fromkeys(load.source.buffer for _, load in once if not load.evict_first)
         if marked:
             return Plan(tuple(marked))
         if once:
-            return (_marked_already(),)
+            return tuple(_marked_already(path) for path, _ in once)
         return tuple(r for r in found if isinstance(r, Refusal)) or (_no_load(),)
 
     def rewrite(self, program: Program, plan: Plan) -> Program:
@@ -77,7 +77,9 @@ class EvictFirstPass(Pass):
         return (("shared" if self.shared else "read once", ", ".join(plan.buffers)),)
 
 
-def _judged(program: Program, number: int, is_shared: bool) -> Iterator[Load | Refusal]:
+def _judged(
+    program: Program, number: int, is_shared: bool
+) -> Iterator[tuple[Path, Load] | Refusal]:
     """Each load of a parameter that reads every element once, or any number of times if shared, and
     why others may not."""
     kernel = program.kernels[number]
@@ -90,13 +92,13 @@ def _judged(program: Program, number: int, is_shared: bool) -> Iterator[Load | R
         if isinstance(stmt, Load) and stmt.source.buffer in names:
             why = "" if is_shared else _read_again(program, kernel, path, stmt)
             hint = "leave it out, or say shared=true if the tiles that read it run at the same time"
-            yield Refusal("EF02", _RULE, path, why, hint) if why else stmt
+            yield Refusal("EF02", _RULE, path, why, hint) if why else (path, stmt)
 
 
 def _no_grid(at: Path) -> Refusal:
     """EF01"""
     rule = "the kernel's root is a grid of tiles"
-    hint = "run it where there is one: behind offload, before what makes the kernel persistent"
+    hint = "run it where there is one: behind offload, before stream-k makes the kernel persistent"
     return Refusal("EF01", rule, at, "no grid at its root", hint)
 
 
@@ -105,9 +107,8 @@ def _no_load() -> Refusal:
     return Refusal("EF02", _RULE, ("kernels", 0), "no load of a parameter", "leave it out")
 
 
-def _marked_already() -> Refusal:
+def _marked_already(at: Path) -> Refusal:
     """EF03"""
-    at: Path = ("kernels", 0)
     return Refusal("EF03", "a load is marked once", at, "marked already", "leave it out")
 
 
