@@ -12,7 +12,7 @@ from pathlib import Path
 
 from backends.triton_codegen.artifacts import compile_all
 from backends.triton_codegen.emit import emit
-from backends.triton_codegen.settings import Settings
+from backends.triton_codegen.setting_options import add_setting_options, settings_of
 from backends.triton_codegen.targets import Mode, Target, parse_target
 from backends.triton_codegen.trial import Trial
 from loopir import __version__
@@ -122,8 +122,7 @@ def _command(commands, name: str, action, text: str, output: str = "") -> argpar
     add = sub.add_argument
     add("file", metavar="FILE", help="a program in text form, or - for standard input")
     add("-p", "--pipeline", default="", help="passes to run first: stream-k{units=132}")
-    add("--num-warps", type=int, default=Settings.num_warps, help="warps a block (%(default)s)")
-    add("--num-stages", type=int, default=Settings.num_stages, help="pipeline stages (%(default)s)")
+    add_setting_options(sub)
     if output:
         add("-o", "--output", help=output)
     return sub
@@ -157,7 +156,7 @@ def _run_command(commands) -> None:
 
 def _check_usage(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     try:
-        args.settings = Settings(num_warps=args.num_warps, num_stages=args.num_stages)
+        args.settings = settings_of(args)
         args.passes = parse_pipeline(args.pipeline)
         args.targets = _targets(args)
         _check_numbers(args)

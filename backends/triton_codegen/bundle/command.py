@@ -14,7 +14,7 @@ from itertools import starmap
 
 from backends.triton_codegen.bundle.build import Entry, bundle, bundle_targets
 from backends.triton_codegen.bundle.loading.model import Build, Kernel, Manifest, Variant
-from backends.triton_codegen.settings import Settings
+from backends.triton_codegen.setting_options import add_setting_options, settings_of
 from loopir.errors import LoopIRError, PipelineError
 from loopir.parser import parse_many
 from passes.cli import DONE, REFUSED, complain, decoded, read_input, report_bug
@@ -61,10 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--target", default="cuda:90", help=text)
     text = "the folder to write, or a bundle to replace"
     add("-o", "--output", metavar="DIR", required=True, help=text)
-    add("--num-warps", type=int, default=Settings.num_warps, help="warps a block (%(default)s)")
-    add("--num-stages", type=int, default=Settings.num_stages, help="pipeline stages (%(default)s)")
-    text = "start the second kernel of a program while the first ends (cuda:90 and newer)"
-    add("--launch-pdl", action="store_true", help=text)
+    add_setting_options(parser)
     cores = min(os.cpu_count() or 1, _MOST_PROCESSES)
     add("--jobs", type=int, default=cores, help="processes that compile (%(default)s)")
     return parser
@@ -72,8 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _check_usage(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     try:
-        warps, stages, overlaps = args.num_warps, args.num_stages, args.launch_pdl
-        args.settings = Settings(warps, stages, launch_pdl=overlaps)
+        args.settings = settings_of(args)
         args.passes = parse_pipeline(args.pipeline)
         args.targets = bundle_targets(args.target)
     except PipelineError as error:

@@ -7,6 +7,7 @@ on, or a file that cannot be written; 3 a bug of ours.
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from backends.planner.choose import DEFAULT_DEVICE
 from backends.planner.device import shipped_as
 from backends.planner.problem import FIELDS
 from backends.triton_codegen.cache.folder import read_regular
+from backends.triton_codegen.setting_options import setting_text
+from backends.triton_codegen.settings import Settings
 from loopir.errors import LoopIRError
+from loopir.printer import to_text
 from passes.cli import DONE, REFUSED, USAGE, complain
 
 _TOOL = "loopir-triton plan"
@@ -35,10 +39,22 @@ def main(argv: list[str]) -> int:
         if args.autotune is not None:
             return _autotune(problem, args.autotune)
         found = plan(problem, _device(args.device or DEFAULT_DEVICE))
+        told = _written(found, args.output) if args.output else ""
     except (ValueError, OSError) as error:
         parser.error(str(error))
-    print(_json(found) if args.json else found.text(args.shown))
+    print(_json(found) if args.json else found.text(args.shown) + told)
     return DONE
+
+
+def _written(found: Plan, path: str) -> str:
+    """What the text says of the file, which is there then."""
+    config = found.chosen.config
+    Path(path).write_text(to_text(config.base(found.problem)), encoding="utf-8")
+    passes = f" -p {shlex.quote(config.pipeline)}" if config.pipeline else ""
+    options = setting_text(Settings(**config.settings()))
+    command = f"loopir-triton compile {shlex.quote(path)}{passes} {options}"
+    what = "the program before its passes; emit and bundle take the same options:"
+    return f"\n\n{path}: {what}\n  {command}"
 
 
 def _check_usage(args: argparse.Namespace) -> None:
@@ -46,6 +62,8 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise ValueError("PROBLEM is required, unless --pins is said")
     if args.device and (args.pins or args.autotune is not None):
         raise ValueError("--device: a GPU that is not in this machine is neither timed nor listed")
+    if args.output and (args.json or args.pins or args.autotune is not None):
+        raise ValueError("-o: of a choice that is told as text, without --json and the like")
     if args.shown < 0:
         raise ValueError(f"--shown: 0 or more, not {args.shown}")
     if args.autotune is not None and args.autotune < 1:
@@ -70,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     text = f"a file that calibrate wrote, or a device that is known: {_known()} ({DEFAULT_DEVICE})"
     parser.add_argument("--device", metavar="FILE|NAME", help=text)
     parser.add_argument("--shown", type=int, default=6, help="candidates to show (%(default)s)")
+    text = "write its program to this FILE, before its passes, and say how to compile it"
+    parser.add_argument("-o", "--output", metavar="FILE", help=text)
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--json", action="store_true", help="all candidates, as JSON")
     instead.add_argument(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from backends.planner import Config, Device, Problem, choose, predict, read_device, shipped
 from backends.planner.isolate import Found, Probe, probes
 from backends.planner.problem import FIELDS
+from backends.triton_codegen import Settings, emit
 from backends.triton_codegen.ops import plan_command
 from backends.triton_codegen.ops.calibrate import calibrated
 from backends.triton_codegen.tool import main
@@ -68,6 +70,30 @@ def test_help_of_plan_quotes_the_problem_and_lists_its_fields(capsys):
 
 
 @pytest.mark.parametrize(
+    "problem", ["8x1024x8192", "1x4096x4096", "1536x1536x4096 bf16->f32 bias=bf16", "9x9x9 f32"]
+)
+def test_plan_says_how_to_compile_what_it_writes(problem: str, tmp_path: Path, capsys):
+    path = tmp_path / "a choice.lir"
+    assert main(["plan", problem, "-o", str(path)]) == DONE
+    *_, command = capsys.readouterr().out.splitlines()
+    tool, verb, *options = shlex.split(command)
+    assert (tool, verb) == ("loopir-triton", "compile")
+    assert main(["emit", *options]) == DONE
+    config = choose(problem)
+    program, settings = config.program(Problem.parse(problem)), Settings(**config.settings())
+    assert capsys.readouterr().out == emit(program, settings, config.pipeline).source
+
+
+def test_control_the_options_matter(tmp_path: Path, capsys):
+    path = str(tmp_path / "choice.lir")
+    assert main(["plan", "8x1024x8192", "-o", path]) == DONE
+    *_, command = capsys.readouterr().out.splitlines()
+    assert main(["emit", *shlex.split(command)[2:-1]]) == DONE  # without --launch-pdl
+    assert "launch_pdl=on" not in capsys.readouterr().out
+    assert "--launch-pdl" in command
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["64x64"], "does not begin with MxNxK"),
@@ -75,6 +101,8 @@ def test_help_of_plan_quotes_the_problem_and_lists_its_fields(capsys):
         (["64x64x64", "--device", "/nowhere.json"], "nowhere.json"),
         (["64x64x64", "--device", "b300"], "b300 is no file, and none of the known: NVIDIA H200"),
         ([], "required"),
+        (["64x64x64", "-o", "/nowhere/choice.lir"], "/nowhere/choice.lir"),
+        (["64x64x64", "-o", "choice.lir", "--json"], "-o: of a choice that is told as text"),
     ],
 )
 def test_plan_refuses_in_words(arguments: list[str], message: str, capsys):
