@@ -44,16 +44,17 @@ def family(problem: Problem, device: Device) -> list[Config]:
 def _all(p: Problem, device: Device) -> Iterator[Config]:
     vectors, few = [*_vectors(p)], min(p.m, p.n)
     yield from vectors
-    if p.dtype is DType.F32:
-        for sides, warps, stages in SCALAR:
-            tile = Config(sides, num_warps=warps, num_stages=stages)
-            yield from _scheduled(tile, p, device)
-        return
-    for shape in (*LARGE, *SMALL):
-        tile = shape.config(p)
+    for tile in _tiles(p):
         yield from _scheduled(tile, p, device)
-    if few <= _FEW_ROWS and not (vectors and few == 1):
+    if few <= _FEW_ROWS and p.dtype is not DType.F32 and not (vectors and few == 1):
         yield from _thin(p, device)
+
+
+def _tiles(p: Problem) -> list[Config]:
+    """Those for any number of rows and columns."""
+    if p.dtype is DType.F32:
+        return [Config(sides, num_warps=w, num_stages=s) for sides, w, s in SCALAR]
+    return [shape.config(p) for shape in (*LARGE, *SMALL)]
 
 
 def _vectors(p: Problem) -> Iterator[Config]:
