@@ -133,6 +133,11 @@ def test_warnings_and_spills_of_the_assembler_are_read_from_its_log():
     assert "C7510" in warning
 
 
+def test_a_kernel_called_warnings_is_none():
+    log = PTXAS_LOG + "ptxas info    : Function properties for warnings\n"
+    assert from_ptxas(log) == from_ptxas(PTXAS_LOG)
+
+
 @pytest.mark.parametrize("wrong", ["cuda:9", "cuda90", "hip:gfx94", "", "metal"])
 def test_unknown_target_is_refused_and_the_known_ones_listed(wrong: str):
     with pytest.raises(CodegenError, match=r"unknown target .*known: interpret, jit, cuda:80"):
@@ -226,6 +231,12 @@ def test_variable_that_turns_compiling_off_is_named(monkeypatch):
         knobs.runtime.interpret = True
         with pytest.raises(CodegenError, match="TRITON_INTERPRET is set"):
             compile(gemm(64, 64, 64, "f16", tile=(64, 64, 32)), "cuda:90")
+
+
+def test_without_its_assembly_a_kernel_is_not_compiled(monkeypatch):
+    monkeypatch.setattr(knobs.compilation, "store_binary_only", True)
+    with pytest.raises(CodegenError, match="TRITON_STORE_BINARY_ONLY is set"):
+        compile(gemm(32, 32, 32, "f16", tile=(32, 32, 32)), "cuda:90")
 
 
 SET_IN_A_LOOP = """\
