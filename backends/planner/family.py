@@ -33,8 +33,9 @@ _NEIGHBOURS = "slot-order=split-slowest"  # share a part of K, and so panels in 
 
 
 def family(problem: Problem, device: Device) -> list[Config]:
-    """Configurations of `problem`, each once; none spills or needs more shared memory than a block
-    can have. None for a problem without an element of C."""
+    """Configurations of `problem`, each once; none needs more shared memory than a block can have,
+    or spills on the H200, but for the fallback by pointers of some. None for a problem without an
+    element of C."""
     if 0 in (problem.m, problem.n, problem.batch):
         return []
     found = (c for c in _all(problem, device) if _fits(c, problem, device))

@@ -59,9 +59,9 @@ def _infos(program: Program, texts: list[KernelText]) -> tuple[KernelInfo, ...]:
 
 def _standard_imports(infos: tuple[KernelInfo, ...], has_workspace: bool) -> str:
     has_policies = any(info.described and info.described.evict_first for info in infos)
-    names = ["re"] if has_policies else []
+    names = ["os", "re"] if has_policies else []
     names += ["threading"] if has_policies or has_workspace else []
-    names += ["warnings"] if has_policies else []
+    names += ["types", "warnings"] if has_policies else []
     return "".join(f"import {name}\n" for name in names) + ("\n" if names else "")
 
 

@@ -17,7 +17,7 @@ from backends.triton_codegen.layout import comma_lines
 from backends.triton_codegen.masks import Masks
 from backends.triton_codegen.memory import MemoryWriter
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo
-from backends.triton_codegen.policy_text import POLICY
+from backends.triton_codegen.policy_text import POLICIES_DIGEST, POLICY
 from backends.triton_codegen.settings import Settings
 from backends.triton_codegen.tiles import Tile, TileExpressions, Unsupported
 from backends.triton_codegen.writer import INDENT
@@ -82,7 +82,8 @@ class _KernelEmitter(MemoryWriter):
         args = self.args()
         head = comma_lines(f"def {self.name}(", list(map(_declaration, args)), "):")
         info = KernelInfo(self.name, self.kernel.name, args, blocks)
-        policies = [f"{INDENT}# {a.name}: copies with {POLICY}" for a in args if a.evict_first]
+        marked = [a.name for a in args if a.evict_first]
+        policies = [f"{INDENT}# {n}: copies with {POLICY} ({POLICIES_DIGEST})" for n in marked]
         body = self.lines or [f"{INDENT}pass"]
         lines = ("@triton.jit", *head, *policies, *self.widened(args), *body)
         return KernelText(lines, info, frozenset(self.helpers))

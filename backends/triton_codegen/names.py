@@ -11,7 +11,18 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: what an emitted file itself says at its top level or calls by name
 FILE_NAMES = frozenset(
-    {"torch", "triton", "tl", "re", "threading", "warnings", "launch", "TensorDescriptor"}
+    {
+        "torch",
+        "triton",
+        "tl",
+        "os",
+        "re",
+        "threading",
+        "types",
+        "warnings",
+        "launch",
+        "TensorDescriptor",
+    }
 )
 
 

@@ -8,6 +8,8 @@ nothing of hooks: what the kernel's text and options do not say would be found t
 a comment of the kernel says the policy, and an option that changes nothing that one is compiled.
 """
 
+from hashlib import sha256
+
 POLICY = "createpolicy.fractional.L2::evict_first.b64"
 
 POLICIES = r'''# Triton 3.6 copies boxes of descriptors without a cache policy. What follows
@@ -17,46 +19,66 @@ _COPY = re.compile(
     r"cp\.async\.bulk\.tensor\.\dd\.shared::cluster\.global[^ ]*::bytes [^;]*"
 )
 _POLICY = ".reg .b64 policy; {POLICY} policy, 1.0;"
-_compiling = vars(triton.knobs).setdefault("_policies_lock", threading.RLock())  # of all such files
+# of all such files in a process: a lock, and what each thread has entered last
+_shared = vars(triton.knobs).setdefault(
+    "_policies", types.SimpleNamespace(lock=threading.Lock(), entered={}, forked=None)
+)
+
+
+def _forget():
+    """In the child of a fork no thread is left that could leave what it has entered."""
+    runtime = triton.knobs.runtime
+    _shared.lock = threading.Lock()
+    _shared.entered.clear()
+    while type(runtime.add_stages_inspection_hook).__name__ == "_Policies":
+        runtime.add_stages_inspection_hook = runtime.add_stages_inspection_hook.before
+
+
+if _shared.forked is None:
+    _shared.forked = _forget
+    os.register_at_fork(after_in_child=_forget)
 
 
 def _key_of_policies():
     """An option by which Triton's cache, which knows nothing of hooks, keeps a kernel with policies
     apart, and by which the hook knows it; it changes no machine code."""
     given = triton.knobs.nvidia.ptxas_options or ""
-    return {"ptx_options": f"{given} --suppress-stack-size-warning".strip()}
+    return {"ptx_options": " ".join([*given.split(), "--suppress-stack-size-warning"])}
 
 
 class _Policies:
     """While it is entered, the kernel of that name, compiled with that option, copies boxes of
-    these descriptors (0: its first) as lines that L2 drops first. One is at a time in a process."""
+    these descriptors (0: its first) as lines that L2 drops first."""
 
     def __init__(self, name, places):
         self.name, self.places = name, places
-        self.before, self.is_over = None, False
+        self.before, self.around, self.is_over = None, None, False
 
     def __enter__(self):
-        _compiling.acquire()
-        runtime = triton.knobs.runtime
-        self.before = runtime.add_stages_inspection_hook
-        runtime.add_stages_inspection_hook = self
+        runtime, thread = triton.knobs.runtime, threading.get_ident()
+        with _shared.lock:
+            self.before = runtime.add_stages_inspection_hook
+            runtime.add_stages_inspection_hook = self
+            self.around = _shared.entered.get(thread)
+            _shared.entered[thread] = self
 
     def __exit__(self, *error):
-        runtime = triton.knobs.runtime
-        if runtime.add_stages_inspection_hook is self:
-            runtime.add_stages_inspection_hook = self.before
-        self.is_over = True  # who has kept the hook finds that it does nothing
-        _compiling.release()
+        runtime, thread = triton.knobs.runtime, threading.get_ident()
+        with _shared.lock:
+            self.is_over = True  # what lies on top, of another thread, takes it along
+            while getattr(runtime.add_stages_inspection_hook, "is_over", False):
+                runtime.add_stages_inspection_hook = runtime.add_stages_inspection_hook.before
+            _shared.entered[thread] = self.around
+            if self.around is None:
+                del _shared.entered[thread]
 
     def __call__(self, backend, stages, options, *about):
         """The hook."""
-        before = self.before
-        while type(before).__name__ == "_Policies":  # around this one: of another kernel
-            before = before.before
-        if before is not None:
-            before(backend, stages, options, *about)
+        if self.before is not None:
+            self.before(backend, stages, options, *about)
         given = getattr(options, "ptx_options", None)
-        if not self.is_over and given == _key_of_policies()["ptx_options"]:
+        is_ours = (_shared.entered.get(threading.get_ident()) or self) is self
+        if not self.is_over and is_ours and given == _key_of_policies()["ptx_options"]:
             lower = stages["llir"]
             stages["llir"] = lambda *source: self.added(lower(*source))
 
@@ -69,10 +91,16 @@ class _Policies:
             return lowered
         descriptors = re.findall(r"ptr byval\([^()]*\)[^%,]*(%\w+)", head)
         marked = {descriptors[place] for place in self.places if place < len(descriptors)}
-        changed = "\n".join(_with_policy(line, marked) for line in lines)
-        if changed == lowered and "shared::cluster.global" in lowered:
+        lines = [_with_policy(line, marked) for line in lines]
+        if any(_is_left(line, marked) for line in lines):
             warnings.warn(f"{self.name}: copies look unlike those of Triton 3.6, so have no policy")
-        return changed
+        return "\n".join(lines)
+
+
+def _is_left(line, descriptors):
+    """Whether it copies from one of them without a policy."""
+    is_copy = "shared::cluster.global" in line and "cache_hint" not in line
+    return is_copy and not descriptors.isdisjoint(re.findall(r"%\w+", line))
 
 
 def _with_policy(line, descriptors):
@@ -102,3 +130,5 @@ class _EvictFirstCall(_DescribedCall):
         with _Policies(self.function.__name__, self.marked):
             return super().compiled(buffers)
 '''.replace("{POLICY}", POLICY)
+#: a word that changes with the text, for what caches keep by the kernel's
+POLICIES_DIGEST = sha256(POLICIES.encode()).hexdigest()[:8]

@@ -52,8 +52,9 @@ def _written(found: Plan, path: str) -> str:
     Path(path).write_text(to_text(config.base(found.problem)), encoding="utf-8")
     passes = f" -p {shlex.quote(config.pipeline)}" if config.pipeline else ""
     options = setting_text(Settings(**config.settings()))
-    command = f"loopir-triton compile {shlex.quote(path)}{passes} {options}"
-    what = "the program before its passes; emit and bundle take the same options:"
+    name = shlex.quote(f"./{path}" if path.startswith("-") else path)
+    command = f"loopir-triton compile {name}{passes} {options} --target cuda:90"
+    what = "the program before its passes; bundle takes the same options, emit all but --target:"
     return f"\n\n{path}: {what}\n  {command}"
 
 
@@ -62,6 +63,8 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise ValueError("PROBLEM is required, unless --pins is said")
     if args.device and (args.pins or args.autotune is not None):
         raise ValueError("--device: a GPU that is not in this machine is neither timed nor listed")
+    if args.output is not None and not (args.output and args.output.isprintable()):
+        raise ValueError("-o: a name is missing, or does not print")
     if args.output and (args.json or args.pins or args.autotune is not None):
         raise ValueError("-o: of a choice that is told as text, without --json and the like")
     if args.shown < 0:

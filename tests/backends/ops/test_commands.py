@@ -77,8 +77,8 @@ def test_plan_says_how_to_compile_what_it_writes(problem: str, tmp_path: Path, c
     assert main(["plan", problem, "-o", str(path)]) == DONE
     *_, command = capsys.readouterr().out.splitlines()
     tool, verb, *options = shlex.split(command)
-    assert (tool, verb) == ("loopir-triton", "compile")
-    assert main(["emit", *options]) == DONE
+    assert (tool, verb, *options[-2:]) == ("loopir-triton", "compile", "--target", "cuda:90")
+    assert main(["emit", *options[:-2]]) == DONE
     config = choose(problem)
     program, settings = config.program(Problem.parse(problem)), Settings(**config.settings())
     assert capsys.readouterr().out == emit(program, settings, config.pipeline).source
@@ -88,7 +88,7 @@ def test_control_the_options_matter(tmp_path: Path, capsys):
     path = str(tmp_path / "choice.lir")
     assert main(["plan", "8x1024x8192", "-o", path]) == DONE
     *_, command = capsys.readouterr().out.splitlines()
-    assert main(["emit", *shlex.split(command)[2:-1]]) == DONE  # without --launch-pdl
+    assert main(["emit", *shlex.split(command)[2:-3]]) == DONE  # without --launch-pdl
     assert "launch_pdl=on" not in capsys.readouterr().out
     assert "--launch-pdl" in command
 
@@ -102,6 +102,8 @@ def test_control_the_options_matter(tmp_path: Path, capsys):
         (["64x64x64", "--device", "b300"], "b300 is no file, and none of the known: NVIDIA H200"),
         ([], "required"),
         (["64x64x64", "-o", "/nowhere/choice.lir"], "/nowhere/choice.lir"),
+        (["64x64x64", "-o", ""], "-o: a name is missing"),
+        (["64x64x64", "-o", "a\nb"], "-o: a name is missing, or does not print"),
         (["64x64x64", "-o", "choice.lir", "--json"], "-o: of a choice that is told as text"),
     ],
 )
