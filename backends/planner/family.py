@@ -47,15 +47,20 @@ def _all(p: Problem, device: Device) -> Iterator[Config]:
     yield from vectors
     for tile in _tiles(p):
         yield from _scheduled(tile, p, device)
-    if few <= _FEW_ROWS and p.dtype is not DType.F32 and not (vectors and few == 1):
+    if few <= _FEW_ROWS and _has_tensor_cores(p) and not (vectors and few == 1):
         yield from _thin(p, device)
 
 
 def _tiles(p: Problem) -> list[Config]:
     """Those for any number of rows and columns."""
-    if p.dtype is DType.F32:
-        return [Config(sides, num_warps=w, num_stages=s) for sides, w, s in SCALAR]
-    return [shape.config(p) for shape in (*LARGE, *SMALL)]
+    if _has_tensor_cores(p):
+        return [shape.config(p) for shape in (*LARGE, *SMALL)]
+    return [Config(sides, num_warps=w, num_stages=s) for sides, w, s in SCALAR]
+
+
+def _has_tensor_cores(p: Problem) -> bool:
+    """Whether they multiply elements of that type: all but f32, which products keep whole."""
+    return p.dtype is not DType.F32
 
 
 def _vectors(p: Problem) -> Iterator[Config]:

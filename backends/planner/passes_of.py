@@ -36,7 +36,7 @@ def descriptors(config: Config) -> bool:
 
 
 def reads_once(config: Config) -> bool:
-    """Whether its loads say that nothing reads their elements again."""
+    """Whether some of its loads say that caches need not keep what they read."""
     return any(isinstance(p, EvictFirstPass) for p in _passes(config.pipeline))
 
 

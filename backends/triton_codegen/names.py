@@ -10,20 +10,9 @@ from loopir.errors import CodegenError
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 #: what an emitted file itself says at its top level or calls by name
-FILE_NAMES = frozenset(
-    {
-        "torch",
-        "triton",
-        "tl",
-        "os",
-        "re",
-        "threading",
-        "types",
-        "warnings",
-        "launch",
-        "TensorDescriptor",
-    }
-)
+FILE_NAMES = frozenset({"torch", "triton", "tl", "launch", "TensorDescriptor"}) | {
+    *("os", "re", "threading", "types", "warnings")
+}
 
 
 #: keywords of a launch, which an argument of the kernel would hide
