@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from backends.triton_codegen.targets import Target
 from loopir.errors import CodegenError
@@ -28,12 +29,23 @@ def measure(target: Target, assembly: str, fp_fusion: bool) -> Resources:
     return from_ptxas(_ptxas_log(target, assembly, fp_fusion))
 
 
+def assembler(target: Target) -> Any:
+    """The ptxas that Triton takes for an NVIDIA target at this moment, with its `path` and
+    `version`. `TRITON_PTXAS_PATH` names another than Triton's own, whose PTX is of that one's
+    version; torch.compile sets it, too, where CUDA is newer than Triton's."""
+    from triton import knobs
+
+    return knobs.nvidia.ptxas_blackwell if int(target.arch) >= 100 else knobs.nvidia.ptxas
+
+
 def disassemble(cubin: bytes) -> str:
-    """The SASS of a cubin, through the nvdisasm that comes with Triton."""
+    """The SASS of a cubin, through the nvdisasm of Triton."""
+    from triton import knobs
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(cubin)
-        return _run([str(_tool("nvdisasm")), "-c", str(path)]).stdout
+        return _run([knobs.nvidia.nvdisasm.path, "-c", str(path)]).stdout
 
 
 def from_ptxas(log: str) -> Resources:
@@ -56,20 +68,19 @@ def _from_amdgcn(assembly: str) -> Resources:
 
 def _ptxas_log(target: Target, ptx: str, fp_fusion: bool) -> str:
     arch = int(target.arch)
-    tool = _tool("ptxas-blackwell" if arch >= 100 else "ptxas")
     suffix = "a" if arch >= 90 else ""
     fusion = [] if fp_fusion else ["--fmad=false"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ptx")
         path.write_text(ptx)
-        command = [str(tool), "-v", "-lineinfo", *fusion, f"--gpu-name=sm_{arch}{suffix}"]
+        command = [
+            assembler(target).path,
+            "-v",
+            "-lineinfo",
+            *fusion,
+            f"--gpu-name=sm_{arch}{suffix}",
+        ]
         return _run([*command, str(path), "-o", os.devnull]).stderr
-
-
-def _tool(name: str) -> Path:
-    import triton
-
-    return Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -26,7 +26,7 @@ from backends.triton_codegen import (
 from backends.triton_codegen.compile import AheadTarget
 from backends.triton_codegen.dtypes import SIGNATURE_NAME
 from backends.triton_codegen.load import load
-from backends.triton_codegen.resources import from_ptxas
+from backends.triton_codegen.resources import from_ptxas, measure
 from loopir.build import gemm
 from loopir.errors import CodegenError
 from loopir.parser import parse
@@ -251,6 +251,20 @@ kernel @k(A: f32[16], n: i32[1], out C: f32[16]) {
   }
 }
 """
+
+
+def test_what_measures_is_the_assembler_that_triton_takes(monkeypatch: pytest.MonkeyPatch):
+    """torch.compile names a newer one in the environment, which gives newer PTX."""
+    older, newer = knobs.nvidia.ptxas, knobs.nvidia.ptxas_blackwell
+    assert older.version != newer.version
+    monkeypatch.setenv("TRITON_PTXAS_PATH", newer.path)
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    found = compile(program((64, 64, 32)), "cuda:90")
+    assert isinstance(found, AotKernel)
+    assert found.registers > 0
+    monkeypatch.delenv("TRITON_PTXAS_PATH")
+    with pytest.raises(CodegenError, match=r"ptxas failed with 255: .*Unsupported \.version"):
+        measure(parse_target("cuda:90"), found.assembly, fp_fusion=True)
 
 
 def test_tile_that_only_a_loop_sets_has_a_first_value():

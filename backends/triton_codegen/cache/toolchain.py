@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from backends.triton_codegen.resources import assembler
 from backends.triton_codegen.targets import Target
 from loopir import __version__
 
@@ -25,10 +26,15 @@ def toolchain(target: Target, options: Mapping[str, Any]) -> dict[str, str]:
     return {
         "toolkit": f"{__version__} {_our_digest()}",
         "triton": f"{triton.__version__} in {Path(triton.__file__).parent}",
-        "assembler": backend.hash(),
+        "assembler": f"{backend.hash()} {_path_of_assembler(target)}",
         "options": chosen.hash(),
         "environment": str(sorted(get_cache_invalidating_env_vars().items())),
     }
+
+
+def _path_of_assembler(target: Target) -> str:
+    """Triton asks for a version once in a process; the environment may name another later."""
+    return "" if target.backend == "hip" else assembler(target).path
 
 
 def is_observed() -> bool:

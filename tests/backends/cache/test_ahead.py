@@ -185,6 +185,12 @@ def test_the_version_of_the_assembler_is_in_the_identity():
     assert json.dumps(identity) == json.dumps(json.loads(json.dumps(identity)))
 
 
+def test_an_assembler_that_the_environment_names_later_counts(monkeypatch: pytest.MonkeyPatch):
+    before = key(module())
+    monkeypatch.setenv("TRITON_PTXAS_PATH", knobs.nvidia.ptxas_blackwell.path)
+    assert key(module()) != before
+
+
 # --- who uses it
 
 
