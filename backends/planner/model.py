@@ -8,11 +8,12 @@ from backends.planner.config import Config, Kind
 from backends.planner.device import Device
 from backends.planner.finish import epilogue_us, fold_us
 from backends.planner.norm import norm
-from backends.planner.panels import BLEND, LOADS, Overlapping, dram_tbps, first_panel_us, phases
+from backends.planner.panels import BLEND, Overlapping, dram_tbps, first_panel_us, phases
 from backends.planner.problem import Problem
 from backends.planner.work import Work, work_of
 
 _LOADED = 1.2  # latency of a GEMV while all of DRAM's rate is used
+_VECTOR = 3  # the norm by which both add up
 
 
 class Term(Enum):
@@ -96,5 +97,5 @@ def _gemv(config: Config, problem: Problem, device: Device) -> Prediction:
         launch=device.launch_us + device.latency_us,
         epilogue=device.epilogue_us,
         fold=0,
-        panels=norm((dram, latency), LOADS),
+        panels=norm((dram, latency), _VECTOR),
     )

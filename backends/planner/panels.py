@@ -15,10 +15,10 @@ from backends.planner.work import Phase, Work
 _KEPT_SHARE = 0.7  # of L2, that operands can fill and be found again
 _LINE_BYTES, _SECTOR_BYTES = 128, 32
 _GROUP = 8  # rows of tiles that blocks of a wave share
-_CROSSED_IN_L2 = 2  # what crossing costs L2, over what it costs an SM
+_CROSSED_IN_L2 = 3  # what crossing costs L2 of panels that others read, over what it costs an SM
 BLEND = 10  # the norm by which times that overlap add up
-WAITS = 5  # the same, of products and latency
-LOADS = 3  # the same, of DRAM and L2, which overlap less
+WAITS = 3  # the same, of products and latency, which overlap less
+LOADS = 6  # the same, of DRAM and L2
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def _l2(
 ) -> float:
     """What all SMs together receive of L2."""
     alone = _alone(config, problem, device, work)
-    us_per_mb = alone / device.skewed_l2_tbps + (1 - alone) / device.l2_tbps
     crossing = 1 + _CROSSED_IN_L2 * (panel.crossing - 1)
-    return 1e-6 * phase.of_all * stage_bytes(config, problem) * us_per_mb * crossing
+    us_per_mb = alone / device.skewed_l2_tbps + (1 - alone) * crossing / device.l2_tbps
+    return 1e-6 * phase.of_all * stage_bytes(config, problem) * us_per_mb
 
 
 def _alone(config: Config, problem: Problem, device: Device, work: Work) -> float:

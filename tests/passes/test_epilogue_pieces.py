@@ -173,7 +173,7 @@ def test_a_tail_is_cut_where_its_columns_do_not_mix(name: str):
 
 @pytest.mark.timeout(120)
 def test_pieces_keep_every_bit_of_random_programs(request: pytest.FixtureRequest):
-    cut, count = 0, 1000 if request.config.getoption("--long") else 120
+    cut, count = 0, 1000 if request.config.getoption("--long") else 250
     for seed in range(count):
         case = legal_case(seed)
         made = random_stream_k(Random(seed), case)

@@ -44,7 +44,7 @@ from tests.support.shrinking import MOST_ATTEMPTS, shrunk
 
 ROOT = Path(__file__).parents[2]
 #: accepted cases of one test, and how many tests there are
-CHUNK, CHUNKS, LONG_CHUNKS = 50, 3, 400
+CHUNK, CHUNKS, LONG_CHUNKS = 50, 4, 400
 SEEDS_PER_CHUNK = 1000
 LEAST_ACCEPTED = 0.3
 

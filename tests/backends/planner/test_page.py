@@ -15,7 +15,7 @@ from tests.support.documents import fenced, page
 PAGE = page("planner.md")
 NUMBERS = {
     10: "tenth root",
-    5: "fifth root",
+    6: "sixth root",
     3: "cube root",
     8: "best eight",
     16: "sixteen interleaved rounds",

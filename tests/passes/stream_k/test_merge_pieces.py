@@ -128,7 +128,7 @@ GATED = edited(DUAL, ("M = 100, N = 72", "M = 99, N = 71"), ("* sigmoid(gate)", 
 LONGER = edited(GATED, ("K = 130", "K = 223"))
 
 
-@pytest.mark.parametrize("pieces", [2, 4, 8, 32])
+@pytest.mark.parametrize("pieces", [2, 4, 8, 64])
 @pytest.mark.parametrize(
     "options", ["units=13", "splits=7", "decomposition=hybrid units=4", "units=13 bounds=ceil"]
 )
