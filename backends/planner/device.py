@@ -50,8 +50,8 @@ class Device:
     behind its last panel, beside storing it, at store_kb_per_us, or last_store_kb_per_us where all
     SMs store their last; refill_us: until the next tile's panels come. slot_kb_per_us: at what rate
     an SM stores or loads partial tiles row by row, fragment_kb_per_us: as accumulators have them;
-    arrive_us: to publish one; part_us: what each part of a tile costs the block of a second kernel
-    that folds it.
+    arrive_us: to publish one; part_us: what each part costs the block of a second kernel that folds
+    it, by 512 elements that it has of the tile.
     """
 
     name: str
