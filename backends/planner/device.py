@@ -28,14 +28,15 @@ class Device:
     device, by element type, where power limits it, but for the first burst_us.
 
     dram_tbps: what all SMs together receive from DRAM, once_dram_tbps: of what loads say that they
-    read once (evict-first). l2_tbps: from L2 of panels that others read
-    at the same time; skewed_l2_tbps: of those that no other does. sm_kb_per_us: what one SM can
-    receive by descriptors, pointer_kb_per_us: by pointers. line_crossing: by which share a row
-    takes an SM longer that does not begin at a line of 128 bytes; sector_crossing: by which more,
-    if not even at a sector of 32. outside_tbps: what descriptors fill in all SMs beyond the edge of
-    a tensor. l2_latency_us: from asking for a panel to having its first bytes out of L2,
-    latency_us: out of DRAM, loaded_latency_us: the same, while all SMs ask, once_latency_us: while
-    they ask for what they read once.
+    read once (evict-first); row_loss: by which share that takes longer in rows of 256 bytes of a
+    panel than of 512. l2_tbps: from L2 of panels that others read at the same time; skewed_l2_tbps:
+    of those that no other does. sm_kb_per_us: what one SM can receive by descriptors,
+    pointer_kb_per_us: by pointers. line_crossing: by which share a row takes an SM longer that does
+    not begin at a line of 128 bytes; sector_crossing: by which more, if not even at a sector of 32.
+    outside_tbps: what descriptors fill in all SMs beyond the edge of a tensor. l2_latency_us: from
+    asking for a panel to having its first bytes out of L2, latency_us: out of DRAM,
+    loaded_latency_us: the same, while all SMs ask, once_latency_us: while they ask for what they
+    read once.
 
     panel_cycles: what a panel costs the tensor cores beyond its products. issue_cycles: what they
     wait for a block of one group of four warps between two panels, pair_issue_cycles: of two
@@ -65,6 +66,7 @@ class Device:
     burst_us: float
     dram_tbps: float
     once_dram_tbps: float
+    row_loss: float
     l2_tbps: float
     skewed_l2_tbps: float
     sm_kb_per_us: float

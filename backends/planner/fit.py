@@ -25,6 +25,7 @@ FITTED = (
     "busy_loss",
     "dram_tbps",
     "once_dram_tbps",
+    "row_loss",
     "l2_tbps",
     "skewed_l2_tbps",
     "sm_kb_per_us",

@@ -11,9 +11,11 @@ from backends.planner.passes_of import descriptors, reads_once
 from backends.planner.problem import Problem
 from backends.planner.tile_cost import issue_cycles, products_cycles, tiling
 from backends.planner.work import Phase, Work
+from loopir.build import Layout
 
 _KEPT_SHARE = 0.7  # of L2, that operands can fill and be found again
 _LINE_BYTES, _SECTOR_BYTES = 128, 32
+_WHOLE_ROW_BYTES = 512  # from which on longer rows gain nothing
 _GROUP = 8  # rows of tiles that blocks of a wave share
 _CROSSED_IN_L2 = 3  # what crossing costs L2 of panels that others read, over what it costs an SM
 BLEND = 10  # the norm by which times that overlap add up
@@ -85,14 +87,15 @@ def _overlapping(
     of_all = phase.of_all / max(1, work.tiles * work.panels)
     us = 1e-3 / device.clock_ghz
     received = phase.of_sm * panel.received_us
+    dram = (
+        _dram_bytes(config, problem, device, work) * of_all * _row_factor(config, problem, device)
+    )
     return Overlapping(
         products=phase.of_sm * _product_cycles(panel, device, phase) * us,
         latency=phase.of_sm * panel.waited / phase.resident * us,
         l2=_l2(panel, config, problem, device, work, phase),
         link=max(received, _outside_us(config, problem, device) * of_all),
-        dram=_dram_bytes(config, problem, device, work)
-        * of_all
-        / (dram_tbps(config, device) * 1e6),
+        dram=dram / (dram_tbps(config, device) * 1e6),
     )
 
 
@@ -180,6 +183,15 @@ def _longer(row_bytes: int, device: Device) -> float:
 def dram_tbps(config: Config, device: Device) -> float:
     """What all SMs together receive from DRAM."""
     return device.once_dram_tbps if reads_once(config) else device.dram_tbps
+
+
+def _row_factor(config: Config, problem: Problem, device: Device) -> float:
+    """How much longer DRAM takes for shorter rows in a panel of the larger operand."""
+    is_b = problem.n > problem.m
+    along_k = problem.b_layout is Layout.COL_MAJOR if is_b else problem.a_layout is Layout.ROW_MAJOR
+    row = config.bk if along_k else config.bn if is_b else config.bm
+    shorter = _WHOLE_ROW_BYTES / (row * problem.dtype.bytes) - 1
+    return 1 + device.row_loss * max(0.0, shorter)
 
 
 def _dram_bytes(config: Config, problem: Problem, device: Device, work: Work) -> float:

@@ -214,3 +214,39 @@ def test_a_wave_that_is_just_overfull_costs_one_more():
     config = Config.parse(f"gemm 128x128x64 w4 s4: {PLAIN}")
     full, over = (predict(config, Problem(128 * rows, 1408, 4096), H200).time for rows in (12, 13))
     assert over > 1.7 * full
+
+
+def test_accumulators_side_by_side_are_folded_in_longer_turns():
+    """665 x 144 x 4816 in 12 parts takes 14.2 us by tiles of 16 + 128 columns, 3.7 more than was
+    predicted before."""
+    config = f"gemm %s w4 s4 pdl: {SPLIT % ('fixup', 12)}"
+    problem = Problem.parse("665x128x4816")
+
+    def fold(tile: str) -> float:
+        return predict(Config.parse(config % tile), problem, H200).fold
+
+    assert fold("64x(16+128)x64") > 1.5 * fold("64x128x64")
+    assert fold("64x(16+128)x64") > 1.2 * fold("64x256x64")  # larger, but cut along both axes
+
+
+def test_dram_gives_less_in_shorter_rows():
+    def dram(depth: int, problem: str = "16x4096x4096") -> float:
+        config = Config.parse(f"gemm 16x64x{depth} w4 s4 swapped: evict-first,descriptors")
+        return predict(config, Problem.parse(problem), H200).dram
+
+    assert dram(64) > dram(128) > dram(256)
+    assert dram(128) == pytest.approx(dram(256) * (1 + H200.row_loss))
+    assert dram(64, "16x4096x4096 bf16 row*row") == dram(256, "16x4096x4096 bf16 row*row")
+
+
+def test_rows_across_sectors_cost_l2_more_of_what_others_read():
+    """8 parts of 15 tiles that nothing else reads at the time, and one of 120 tiles."""
+    split = f"gemm 128x128x64 w8 s4 pdl: {SPLIT % ('fixup', 8)}"
+
+    def longer(config: str, sizes: str) -> float:
+        odd, even = (predict(Config.parse(config), Problem.parse(p), H200).l2
+                     for p in (f"{sizes}x6872", f"{sizes}x6912"))  # fmt: skip
+        return odd / even
+
+    whole = longer(f"gemm 128x128x64 w8 s4: {PLAIN}", "1920x1024")
+    assert 1.2 < longer(split, "335x536") < whole < 3.5
