@@ -138,7 +138,8 @@ def _built(
     del metadata["target"]
     _check_shared(info, metadata["shared"], target, module)
     assembly, binary = _STAGES[target.backend]
-    found = measure(target, compiled.asm[assembly], module.settings.fp_fusion)
+    options = metadata.get("ptx_options") or ""
+    found = measure(target, compiled.asm[assembly], module.settings.fp_fusion, options)
     return Built(
         compiled.asm[binary],
         compiled.asm[assembly],

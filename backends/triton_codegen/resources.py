@@ -22,11 +22,12 @@ class Resources:
     warnings: tuple[str, ...] = ()
 
 
-def measure(target: Target, assembly: str, fp_fusion: bool) -> Resources:
-    """The resources of PTX or amdgcn text. CodegenError: the assembler refuses it."""
+def measure(target: Target, assembly: str, fp_fusion: bool, options: str = "") -> Resources:
+    """The resources of PTX, as an assembler with these `options` gives them, or of amdgcn text.
+    CodegenError: the assembler refuses it."""
     if target.backend == "hip":
         return _from_amdgcn(assembly)
-    return from_ptxas(_ptxas_log(target, assembly, fp_fusion))
+    return from_ptxas(_ptxas_log(target, assembly, fp_fusion, options.split()))
 
 
 def assembler(target: Target) -> Any:
@@ -66,10 +67,10 @@ def _from_amdgcn(assembly: str) -> Resources:
     return Resources(count("vgpr_count"), 4 * spilled)
 
 
-def _ptxas_log(target: Target, ptx: str, fp_fusion: bool) -> str:
+def _ptxas_log(target: Target, ptx: str, fp_fusion: bool, options: list[str]) -> str:
     arch = int(target.arch)
     suffix = "a" if arch >= 90 else ""
-    fusion = [] if fp_fusion else ["--fmad=false"]
+    options = options if fp_fusion else ["--fmad=false", *options]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ptx")
         path.write_text(ptx)
@@ -77,7 +78,7 @@ def _ptxas_log(target: Target, ptx: str, fp_fusion: bool) -> str:
             assembler(target).path,
             "-v",
             "-lineinfo",
-            *fusion,
+            *options,
             f"--gpu-name=sm_{arch}{suffix}",
         ]
         return _run([*command, str(path), "-o", os.devnull]).stderr

@@ -267,6 +267,13 @@ def test_what_measures_is_the_assembler_that_triton_takes(monkeypatch: pytest.Mo
         measure(parse_target("cuda:90"), found.assembly, fp_fusion=True)
 
 
+def test_options_of_the_assembler_count_in_what_is_measured():
+    """As Triton passes on those of `PTXAS_OPTIONS`."""
+    found = compiled("cuda:90", (128, 128, 64))
+    same, other = (measure(found.target, found.assembly, True, o) for o in ("", "--opt-level 0"))
+    assert same.registers == found.registers != other.registers
+
+
 def test_tile_that_only_a_loop_sets_has_a_first_value():
     assert compile(parse(SET_IN_A_LOOP), "cuda:90").binary
 
