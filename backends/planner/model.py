@@ -13,7 +13,7 @@ from backends.planner.problem import Problem
 from backends.planner.work import Work, work_of
 
 _LOADED = 1.2  # latency of a GEMV while all of DRAM's rate is used
-_VECTOR = 3  # the norm by which both add up
+_VECTOR = 3  # the norm by which a GEMV's reads and latency add up
 
 
 class Term(Enum):

@@ -87,15 +87,13 @@ def _overlapping(
     of_all = phase.of_all / max(1, work.tiles * work.panels)
     us = 1e-3 / device.clock_ghz
     received = phase.of_sm * panel.received_us
-    dram = (
-        _dram_bytes(config, problem, device, work) * of_all * _row_factor(config, problem, device)
-    )
+    dram = of_all * _dram_bytes(config, problem, device, work)
     return Overlapping(
         products=phase.of_sm * _product_cycles(panel, device, phase) * us,
         latency=phase.of_sm * panel.waited / phase.resident * us,
         l2=_l2(panel, config, problem, device, work, phase),
         link=max(received, _outside_us(config, problem, device) * of_all),
-        dram=dram / (dram_tbps(config, device) * 1e6),
+        dram=dram * _row_factor(config, problem, device) / (dram_tbps(config, device) * 1e6),
     )
 
 

@@ -74,14 +74,8 @@ def _ptxas_log(target: Target, ptx: str, fp_fusion: bool, options: list[str]) ->
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ptx")
         path.write_text(ptx)
-        command = [
-            assembler(target).path,
-            "-v",
-            "-lineinfo",
-            *options,
-            f"--gpu-name=sm_{arch}{suffix}",
-        ]
-        return _run([*command, str(path), "-o", os.devnull]).stderr
+        asked = "-v", "-lineinfo", *options, f"--gpu-name=sm_{arch}{suffix}"
+        return _run([assembler(target).path, *asked, str(path), "-o", os.devnull]).stderr
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
