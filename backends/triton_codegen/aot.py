@@ -13,7 +13,7 @@ from backends.triton_codegen.cache.toolchain import toolchain
 from backends.triton_codegen.dtypes import SIGNATURE_NAME
 from backends.triton_codegen.load import load
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo, Module
-from backends.triton_codegen.resources import disassemble, measure
+from backends.triton_codegen.resources import disassemble, is_current, measure
 from backends.triton_codegen.targets import Target
 from loopir.errors import CodegenError
 from loopir.nodes import Kernel, Store
@@ -133,7 +133,7 @@ def _identity(
 def _built(
     module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
 ) -> Built:
-    compiled = _compiled(module, info, aligned, target)
+    compiled = _current(module, info, aligned, target)
     metadata = compiled.metadata._asdict()
     del metadata["target"]
     _check_shared(info, metadata["shared"], target, module)
@@ -191,6 +191,21 @@ def _assumptions(info: KernelInfo, aligned: tuple[KernelArg, ...]) -> tuple[str,
         *([f"{strides}: multiples of 16 bytes"] if strides else []),
         "strides, in bytes, and sizes are passed as 64-bit integers",
     )
+
+
+def _current(
+    module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
+) -> Any:
+    """Triton keeps kernels by the version of the assembler that it asked first in the process; one
+    that the environment has named since leaves its own there."""
+    from triton import knobs
+
+    compiled = _compiled(module, info, aligned, target)
+    if is_current(target, compiled.asm[_STAGES[target.backend][0]]):
+        return compiled
+    with knobs.compilation.scope():
+        knobs.compilation.always_compile = True
+        return _compiled(module, info, aligned, target)
 
 
 def _compiled(

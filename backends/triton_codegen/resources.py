@@ -33,10 +33,24 @@ def measure(target: Target, assembly: str, fp_fusion: bool, options: str = "") -
 def assembler(target: Target) -> Any:
     """The ptxas that Triton takes for an NVIDIA target at this moment, with its `path` and
     `version`. `TRITON_PTXAS_PATH` names another than Triton's own, whose PTX is of that one's
-    version; torch.compile sets it, too, where CUDA is newer than Triton's."""
+    version; torch.compile sets it, too, where CUDA is newer than Triton's. CodegenError: what it
+    names cannot be run."""
     from triton import knobs
 
-    return knobs.nvidia.ptxas_blackwell if int(target.arch) >= 100 else knobs.nvidia.ptxas
+    try:
+        return knobs.nvidia.ptxas_blackwell if int(target.arch) >= 100 else knobs.nvidia.ptxas
+    except OSError as error:
+        raise CodegenError(f"TRITON_PTXAS_PATH: {error.filename}: {error.strerror}") from error
+
+
+def is_current(target: Target, assembly: str) -> bool:
+    """Whether PTX is of the version that Triton writes for the assembler of this moment."""
+    from triton.backends.nvidia.compiler import ptx_get_version
+
+    if target.backend == "hip":
+        return True
+    version = divmod(ptx_get_version(assembler(target).version), 10)
+    return f".version {version[0]}.{version[1]}\n" in assembly
 
 
 def disassemble(cubin: bytes) -> str:

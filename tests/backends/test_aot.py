@@ -4,6 +4,7 @@ words."""
 import re
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -254,17 +255,37 @@ kernel @k(A: f32[16], n: i32[1], out C: f32[16]) {
 
 
 def test_what_measures_is_the_assembler_that_triton_takes(monkeypatch: pytest.MonkeyPatch):
-    """torch.compile names a newer one in the environment, which gives newer PTX."""
-    older, newer = knobs.nvidia.ptxas, knobs.nvidia.ptxas_blackwell
-    assert older.version != newer.version
-    monkeypatch.setenv("TRITON_PTXAS_PATH", newer.path)
-    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
+    """torch.compile names a newer one in the environment, which gives newer PTX; and when it is
+    gone, Triton's own has to be found again."""
+    blackwell = knobs.nvidia.ptxas_blackwell.path
+    newer, older, again = (compile_small(monkeypatch, p) for p in (blackwell, None, blackwell))
+    assert version_of(older) < version_of(newer) == version_of(again)
+    monkeypatch.delenv("TRITON_PTXAS_PATH")
+    with pytest.raises(CodegenError, match=r"ptxas failed with 255: .*Unsupported \.version"):
+        measure(parse_target("cuda:90"), newer.assembly, fp_fusion=True)
+
+
+def compile_small(monkeypatch: pytest.MonkeyPatch, ptxas: str | None) -> AotKernel:
+    monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)
+    if ptxas is not None:
+        monkeypatch.setenv("TRITON_PTXAS_PATH", ptxas)
     found = compile(program((64, 64, 32)), "cuda:90")
     assert isinstance(found, AotKernel)
     assert found.registers > 0
-    monkeypatch.delenv("TRITON_PTXAS_PATH")
-    with pytest.raises(CodegenError, match=r"ptxas failed with 255: .*Unsupported \.version"):
-        measure(parse_target("cuda:90"), found.assembly, fp_fusion=True)
+    return found
+
+
+def version_of(kernel: AotKernel) -> str:
+    """Of its PTX."""
+    found = re.search(r"^\.version (\d\.\d)$", kernel.assembly, re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def test_an_assembler_that_cannot_be_run_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("TRITON_PTXAS_PATH", str(tmp_path))
+    with pytest.raises(CodegenError, match=f"TRITON_PTXAS_PATH: {tmp_path}: Permission denied"):
+        compile(program((64, 64, 32)), "cuda:90")
 
 
 def test_options_of_the_assembler_count_in_what_is_measured():
