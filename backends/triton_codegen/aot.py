@@ -5,6 +5,8 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from backends.triton_codegen.cache.cached import cached
@@ -13,7 +15,13 @@ from backends.triton_codegen.cache.toolchain import toolchain
 from backends.triton_codegen.dtypes import SIGNATURE_NAME
 from backends.triton_codegen.load import load
 from backends.triton_codegen.module import ArgKind, KernelArg, KernelInfo, Module
-from backends.triton_codegen.resources import disassemble, is_current, measure
+from backends.triton_codegen.resources import (
+    assembler_key,
+    disassemble,
+    is_current,
+    is_tritons_own,
+    measure,
+)
 from backends.triton_codegen.targets import Target
 from loopir.errors import CodegenError
 from loopir.nodes import Kernel, Store
@@ -28,6 +36,7 @@ _STORES = (
     "(descriptors{stores=false})"
 )
 _DIVISIBLE = [["tt.divisibility", 16]]
+_environment = Lock()  # which Triton's folder is part of
 _STAGES = {"cuda": ("ptx", "cubin"), "hip": ("amdgcn", "hsaco")}
 
 
@@ -196,16 +205,20 @@ def _assumptions(info: KernelInfo, aligned: tuple[KernelArg, ...]) -> tuple[str,
 def _current(
     module: Module, info: KernelInfo, aligned: tuple[KernelArg, ...], target: Target
 ) -> Any:
-    """Triton keeps kernels by the version of the assembler that it asked first in the process; one
-    that the environment has named since leaves its own there."""
+    """By the assembler of this moment. Triton keeps kernels by the version of the one that it asked
+    first in the process: those of any but its own get a folder of their own, and so does what finds
+    the kernel of another among Triton's."""
     from triton import knobs
 
-    compiled = _compiled(module, info, aligned, target)
-    if is_current(target, compiled.asm[_STAGES[target.backend][0]]):
-        return compiled
-    with knobs.compilation.scope():
-        knobs.compilation.always_compile = True
-        return _compiled(module, info, aligned, target)
+    asked = module, info, aligned, target
+    if is_tritons_own(target):
+        compiled = _compiled(*asked)
+        if is_current(target, compiled.asm[_STAGES[target.backend][0]]):
+            return compiled
+    with _environment, knobs.cache.scope():
+        name = sha256(assembler_key(target).encode()).hexdigest()[:16]
+        knobs.cache.dir = str(Path(knobs.cache.dir) / f"assembler-{name}")
+        return _compiled(*asked)
 
 
 def _compiled(

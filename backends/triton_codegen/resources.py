@@ -35,12 +35,34 @@ def assembler(target: Target) -> Any:
     `version`. `TRITON_PTXAS_PATH` names another than Triton's own, whose PTX is of that one's
     version; torch.compile sets it, too, where CUDA is newer than Triton's. CodegenError: what it
     names cannot be run."""
+    return _tool("ptxas_blackwell" if int(target.arch) >= 100 else "ptxas")
+
+
+def assembler_key(target: Target) -> str:
+    """What tells that assembler from all others, one that took its place included."""
+    if target.backend == "hip":
+        return ""
+    tool = assembler(target)
+    about = os.stat(tool.path)
+    return f"{tool.version} {os.path.realpath(tool.path)} {about.st_size} {about.st_mtime_ns}"
+
+
+def is_tritons_own(target: Target) -> bool:
+    """Whether it is the one that comes with Triton."""
+    import triton
+
+    own = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+    return target.backend == "hip" or Path(assembler(target).path).parent.samefile(own)
+
+
+def _tool(name: str) -> Any:
     from triton import knobs
 
     try:
-        return knobs.nvidia.ptxas_blackwell if int(target.arch) >= 100 else knobs.nvidia.ptxas
-    except OSError as error:
-        raise CodegenError(f"TRITON_PTXAS_PATH: {error.filename}: {error.strerror}") from error
+        return getattr(knobs.nvidia, name)
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        variable = f"TRITON_{name.upper()}_PATH"
+        raise CodegenError(f"{variable}, {os.environ.get(variable, '')!r}: {error}") from error
 
 
 def is_current(target: Target, assembly: str) -> bool:
@@ -55,12 +77,10 @@ def is_current(target: Target, assembly: str) -> bool:
 
 def disassemble(cubin: bytes) -> str:
     """The SASS of a cubin, through the nvdisasm of Triton."""
-    from triton import knobs
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(cubin)
-        return _run([knobs.nvidia.nvdisasm.path, "-c", str(path)]).stdout
+        return _run([_tool("nvdisasm").path, "-c", str(path)]).stdout
 
 
 def from_ptxas(log: str) -> Resources:
@@ -82,9 +102,13 @@ def _from_amdgcn(assembly: str) -> Resources:
 
 
 def _ptxas_log(target: Target, ptx: str, fp_fusion: bool, options: list[str]) -> str:
+    from triton import knobs
+
     arch = int(target.arch)
     suffix = "a" if arch >= 90 else ""
     options = options if fp_fusion else ["--fmad=false", *options]
+    if knobs.nvidia.disable_ptxas_opt:
+        options = ["-g", "--opt-level", "0", *options]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ptx")
         path.write_text(ptx)

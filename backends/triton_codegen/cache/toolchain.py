@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from backends.triton_codegen.resources import assembler
+from backends.triton_codegen.resources import assembler_key
 from backends.triton_codegen.targets import Target
 from loopir import __version__
 
@@ -21,20 +21,16 @@ def toolchain(target: Target, options: Mapping[str, Any]) -> dict[str, str]:
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
 
+    tool = assembler_key(target)  # first, since it says in words what Triton cannot run
     backend = make_backend(GPUTarget(target.backend, target.arch, target.warp_size))
     chosen: Any = backend.parse_options(dict(options))
     return {
         "toolkit": f"{__version__} {_our_digest()}",
         "triton": f"{triton.__version__} in {Path(triton.__file__).parent}",
-        "assembler": f"{backend.hash()} {_path_of_assembler(target)}",
+        "assembler": f"{backend.hash()} {tool}",
         "options": chosen.hash(),
         "environment": str(sorted(get_cache_invalidating_env_vars().items())),
     }
-
-
-def _path_of_assembler(target: Target) -> str:
-    """Triton asks for a version once in a process; the environment may name another later."""
-    return "" if target.backend == "hip" else assembler(target).path
 
 
 def is_observed() -> bool:
